@@ -1,0 +1,96 @@
+"""Routing by agreement: Algorithm 1."""
+
+from typing import Literal, NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+from equicaps.functional.sigma import Sigma, Sigmoid
+from equicaps.groups import Group
+from equicaps.groups.checks import check_alike, check_floating
+from equicaps.numerics import evidence, noise_floor, safe_reciprocal
+
+
+class Routing(NamedTuple):
+    """What one capsule layer returns."""
+
+    poses: Float[Tensor, "*batch m d"]
+    activations: Float[Tensor, "*batch m"]
+    weights: Float[Tensor, "*batch m n"]
+
+
+Agreement = Literal["mean", "weighted"]
+
+
+def route(
+    group: Group,
+    votes: Float[Tensor, "*batch m n d"],
+    activations: Float[Tensor, "*batch n"],
+    *,
+    iterations: int = 2,
+    sigma: Sigma = Sigmoid(),
+    agreement: Agreement = "mean",
+) -> Routing:
+    r"""Algorithm 1 of the paper, from the votes on; generic over groups.
+
+    .. math::
+        \hat p_j &\leftarrow M(v_{:j}, a) \\
+        w_{ij} &\leftarrow σ(-δ(\hat p_j, v_{ij})) \cdot a_i, \qquad
+        \hat p_j \leftarrow M(v_{:j}, w_{:j}) \qquad \text{(r times)} \\
+        \hat a_j &\leftarrow σ\Big(-\tfrac1n \textstyle\sum_i δ(\hat p_j, v_{ij})\Big)
+
+    Theorems 1 and 2: ``route(g ∘ votes).poses == g ∘ route(votes).poses`` and activations and weights do not change.
+    Exact to rounding as long as ``group.mean_is_closed`` and the mean is defined. Where it is not (votes that cancel,
+    no activation), the pose is the zero vector and the activation 0.
+
+    Args:
+        group: its ``mean`` is M, its ``distance`` δ.
+        votes: :math:`v_{ij} = p_i \circ t_{ij}`.
+        activations: :math:`a_i \ge 0` of the input capsules.
+        iterations: r; the paper uses 2, and 0 switches routing off (M of the votes, weighted by a: the control).
+        sigma: :class:`Sigmoid` (paper), :class:`Linear` (authors' code) or :class:`Softmax` over outputs.
+        agreement: ``"mean"`` averages δ over all votes (paper), ``"weighted"`` by the routing weights (authors' code),
+            so that votes without activation do not speak.
+
+    Returns:
+        Poses, activations and the weights of the last mean.
+    """
+    _check(group, votes, activations, iterations, agreement)
+    a = activations.unsqueeze(-2)
+    weights = a.expand(votes.shape[:-1])
+    poses = group.mean(votes, weights)
+    distances = group.distance(poses.unsqueeze(-2), votes)
+    for _ in range(iterations):
+        weights = sigma(-distances) * a
+        poses = group.mean(votes, weights)
+        distances = group.distance(poses.unsqueeze(-2), votes)
+    if agreement == "mean":
+        distance = distances.mean(-1)
+    else:
+        distance = (weights * distances).sum(-1) * safe_reciprocal(weights.sum(-1), noise_floor(weights).squeeze(-1))
+    defined = group.presence(poses) * evidence(weights)
+    return Routing(poses, sigma(-distance.unsqueeze(-1)).squeeze(-1) * defined, weights)
+
+
+def _check(group: Group, votes: Tensor, activations: Tensor, iterations: int, agreement: str) -> None:
+    where = f"route on {group!r}"
+    check_floating(where, "votes", votes)
+    check_floating(where, "activations", activations)
+    check_alike(where, {"votes": votes, "activations": activations})
+    if votes.ndim < 3 or votes.shape[-1] != group.dim:
+        raise ValueError(
+            f"{where}: `votes` must have shape (*batch, m, n, {group.dim}) with m output and n input capsules, "
+            f"but has shape {tuple(votes.shape)}."
+        )
+    m, n = votes.shape[-3], votes.shape[-2]
+    if m == 0 or n == 0:
+        raise ValueError(f"{where}: needs at least one output and one input capsule, but `votes` has m={m}, n={n}.")
+    if activations.shape != (*votes.shape[:-3], n):
+        raise ValueError(
+            f"{where}: `activations` must have shape {(*votes.shape[:-3], n)}, one for each input capsule of `votes` "
+            f"{tuple(votes.shape)}, but has shape {tuple(activations.shape)}."
+        )
+    if iterations < 0:
+        raise ValueError(f"{where}: `iterations` must be 0 (no routing) or more, but is {iterations}.")
+    if agreement not in ("mean", "weighted"):
+        raise ValueError(f"{where}: `agreement` must be 'mean' or 'weighted', but is {agreement!r}.")

@@ -1,0 +1,124 @@
+"""What a group is to this library: the group law, its action on points, the weighted mean M and the distance δ."""
+
+import functools
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from equicaps.groups.checks import check_arguments
+
+
+class Group(ABC):
+    r"""A Lie group :math:`(G, \circ)` as a stateless policy object over plain tensors (Section 2 of the paper).
+
+    Elements carry their coordinates in one trailing axis of size ``dim``; all other axes are batch and broadcast.
+    Theorems 1 and 2 need three things of M and δ, for all g in G:
+
+    - M is left-equivariant, :math:`M(g \circ P, w) = g \circ M(P, w)`, and does not depend on the order of P;
+    - G is closed under M (``mean_is_closed``);
+    - δ is left-invariant, :math:`δ(g \circ p, g \circ q) = δ(p, q)`.
+
+    A group that cannot promise one of them says so in its class attributes, and :func:`equicaps.testing.check_group`
+    measures it. The *undefined pose* is the zero vector: what ``mean`` returns without evidence.
+
+    To add a group, write the ten abstract methods below. Their arguments are checked (shape, dtype, device) before they
+    are called, so that no method needs to.
+    """
+
+    dim: int
+    """Size of the trailing axis of an element."""
+    algebra_dim: int
+    """Size of the trailing axis of a Lie algebra vector."""
+    point_dim: int
+    """Size of the trailing axis of a point that the group acts on."""
+    mean_is_closed: bool = True
+    """Whether M maps into the group, as Theorem 1 asks."""
+    distance_is_symmetric: bool = True
+    """Whether δ(p, q) = δ(q, p); no theorem asks it."""
+
+    @abstractmethod
+    def identity(
+        self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
+    ) -> Float[Tensor, "*shape d"]:
+        """The neutral element, repeated over ``shape``."""
+
+    @abstractmethod
+    def compose(self, g: Float[Tensor, "*#batch d"], h: Float[Tensor, "*#batch d"]) -> Float[Tensor, "*batch d"]:
+        """g ∘ h: h is applied first."""
+
+    @abstractmethod
+    def inverse(self, g: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        """The element with g⁻¹ ∘ g = g ∘ g⁻¹ = e."""
+
+    @abstractmethod
+    def act(self, g: Float[Tensor, "*#batch d"], points: Float[Tensor, "*#batch x"]) -> Float[Tensor, "*batch x"]:
+        """The left action g · x on points."""
+
+    @abstractmethod
+    def mean(self, elements: Float[Tensor, "*#batch n d"], weights: Float[Tensor, "*#batch n"]) -> Float[Tensor, "..."]:
+        """M: the weighted mean over axis -2."""
+
+    @abstractmethod
+    def distance(self, g: Float[Tensor, "*#batch d"], h: Float[Tensor, "*#batch d"]) -> Float[Tensor, "*batch"]:
+        """δ: the left-invariant distance."""
+
+    @abstractmethod
+    def exp(self, algebra: Float[Tensor, "*batch a"]) -> Float[Tensor, "*batch d"]:
+        """The exponential map of the Lie algebra."""
+
+    @abstractmethod
+    def log(self, g: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch a"]:
+        """The principal logarithm: exp(log(g)) = g."""
+
+    @abstractmethod
+    def random(
+        self,
+        *shape: int,
+        generator: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> Float[Tensor, "*shape d"]:
+        """Random elements; uniform (Haar) on compact groups."""
+
+    @abstractmethod
+    def contains(self, g: Float[Tensor, "*batch d"]) -> Bool[Tensor, "*batch"]:
+        """Whether g is an element, up to rounding."""
+
+    def presence(self, g: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch"]:
+        """1 for an element, 0 for the undefined pose, smooth between.
+
+        Stays 1 in groups where the zero vector is an element like any other (translations): there only the activation
+        tells that a pose is undefined.
+        """
+        return torch.ones_like(g[..., 0])
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in _TENSOR_METHODS & vars(cls).keys():
+            setattr(cls, name, _checked(vars(cls)[name]))
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *sorted(vars(self).items())))
+
+
+_TENSOR_METHODS = {"compose", "inverse", "act", "mean", "distance", "exp", "log", "contains", "presence"}
+
+
+def _checked(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The same method, which looks at its arguments first."""
+    names = tuple(inspect.signature(method).parameters)[1:]
+
+    @functools.wraps(method)
+    def call(self: Group, *args: Any, **kwargs: Any) -> Tensor:
+        check_arguments(self, method.__name__, dict(zip(names, args, strict=False)) | kwargs)
+        return method(self, *args, **kwargs)
+
+    return call

@@ -1,0 +1,87 @@
+"""Changes of scale."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from equicaps.groups.base import Group
+from equicaps.groups.checks import check_count
+from equicaps.numerics import evidence, weighted_mean
+
+
+class Scale(Group):
+    r"""The positive reals under multiplication, acting on :math:`\mathbb{R}^n` by stretching.
+
+    Both conditions of Theorem 1 hold for all weights with a non-zero sum: the logarithm makes it
+    :class:`Translation`. The undefined pose is 0, which no positive number is, and it counts nothing in a mean.
+    """
+
+    dim, algebra_dim = 1, 1
+
+    def __init__(self, n: int = 1) -> None:
+        check_count("Scale", "n", n)
+        self.point_dim = n
+
+    def identity(
+        self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
+    ) -> Float[Tensor, "*shape 1"]:
+        """The number 1."""
+        return torch.ones(*shape, 1, dtype=dtype, device=device)
+
+    def compose(self, g: Float[Tensor, "*#batch 1"], h: Float[Tensor, "*#batch 1"]) -> Float[Tensor, "*batch 1"]:
+        """The product."""
+        return g * h
+
+    def inverse(self, g: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch 1"]:
+        """The reciprocal; 0 for the undefined pose."""
+        return self._present(g) / self._defined(g)
+
+    def act(self, g: Float[Tensor, "*#batch 1"], points: Float[Tensor, "*#batch n"]) -> Float[Tensor, "*batch n"]:
+        """Stretch points."""
+        return g * points
+
+    def mean(
+        self, elements: Float[Tensor, "*#batch k 1"], weights: Float[Tensor, "*#batch k"]
+    ) -> Float[Tensor, "*batch 1"]:
+        """Weighted geometric mean."""
+        present = weights * self._present(elements).squeeze(-1)
+        return torch.exp(weighted_mean(self.log(elements), present)) * evidence(present).unsqueeze(-1)
+
+    def distance(self, g: Float[Tensor, "*#batch 1"], h: Float[Tensor, "*#batch 1"]) -> Float[Tensor, "*batch"]:
+        """|log(p / q)|, the absolute log ratio."""
+        return (self.log(g) - self.log(h)).abs().squeeze(-1)
+
+    def exp(self, algebra: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch 1"]:
+        """The exponential function."""
+        return torch.exp(algebra)
+
+    def log(self, g: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch 1"]:
+        """The natural logarithm; 0 for the undefined pose."""
+        return torch.log(self._defined(g))
+
+    def random(
+        self,
+        *shape: int,
+        generator: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> Float[Tensor, "*shape 1"]:
+        """Log-normal numbers."""
+        return torch.exp(torch.randn(*shape, 1, generator=generator, dtype=dtype, device=device) / 2)
+
+    def contains(self, g: Float[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch"]:
+        """Whether g is positive and finite."""
+        return ((g > 0) & g.isfinite()).squeeze(-1)
+
+    def presence(self, g: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch"]:
+        """1 except for 0."""
+        return self._present(g).squeeze(-1)
+
+    def _present(self, g: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch 1"]:
+        return (g != 0).to(g.dtype)
+
+    def _defined(self, g: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch 1"]:
+        return torch.where(g == 0, torch.ones_like(g), g)
+
+    def __repr__(self) -> str:
+        return "R+" if self.point_dim == 1 else f"R+ on R^{self.point_dim}"

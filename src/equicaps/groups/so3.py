@@ -1,0 +1,113 @@
+"""Rotations of space."""
+
+import roma
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from equicaps.groups.base import Group
+from equicaps.numerics import (
+    dominant_projector,
+    flatten_at_one,
+    membership_tolerance,
+    noise_floor,
+    safe_normalize,
+    weighted_sum,
+)
+
+
+class SO3(Group):
+    r"""Rotations of space as 3x3 matrices, flattened row by row (Appendix B).
+
+    M is the chordal mean of Moakher (2002): the rotation R that maximises :math:`\mathrm{tr}(R^T S)` for the weighted
+    sum S. In unit quaternions that is :math:`q^T K(S) q` with K linear in S, so R belongs to the dominant eigenvector
+    of a symmetric 4x4 matrix. Both conditions of Theorem 1 hold wherever that eigenvector is unique
+    (:math:`\sigma_2 + \det(UV^T)\,\sigma_3 > 0`); where it is not, no rotation is nearest and the pose is undefined.
+    """
+
+    dim, algebra_dim, point_dim = 9, 3, 3
+
+    def identity(
+        self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
+    ) -> Float[Tensor, "*shape 9"]:
+        """The unit matrix."""
+        return torch.eye(3, dtype=dtype, device=device).flatten().expand(*shape, 9)
+
+    def compose(self, g: Float[Tensor, "*#batch 9"], h: Float[Tensor, "*#batch 9"]) -> Float[Tensor, "*batch 9"]:
+        """The matrix product."""
+        return (_matrix(g) @ _matrix(h)).flatten(-2)
+
+    def inverse(self, g: Float[Tensor, "*batch 9"]) -> Float[Tensor, "*batch 9"]:
+        """The transpose."""
+        return _matrix(g).mT.flatten(-2)
+
+    def act(self, g: Float[Tensor, "*#batch 9"], points: Float[Tensor, "*#batch 3"]) -> Float[Tensor, "*batch 3"]:
+        """Turn points of space."""
+        return (_matrix(g) @ points.unsqueeze(-1)).squeeze(-1)
+
+    def mean(
+        self, elements: Float[Tensor, "*#batch n 9"], weights: Float[Tensor, "*#batch n"]
+    ) -> Float[Tensor, "*batch 9"]:
+        """Weighted sum projected onto SO(3)."""
+        S = safe_normalize(weighted_sum(elements, weights), noise_floor(weights))
+        forms = _QUATERNION_FORMS.to(S)
+        K = (S @ forms.mT).unflatten(-1, (4, 4))
+        # The eigenvalues of K sum to 0 and lie in [-√3, √3], since |S| is at most 1.
+        projector = dominant_projector(3**0.5 * torch.eye(4, dtype=K.dtype, device=K.device) + K)
+        # tr P² is 1 for one eigenvector and at most 1/2 where two or more tie: there the pose fades to zero.
+        purity = projector.square().sum((-2, -1)).unsqueeze(-1)
+        return (projector.flatten(-2) @ forms) * flatten_at_one(torch.relu(2 * purity - 1))
+
+    def distance(self, g: Float[Tensor, "*#batch 9"], h: Float[Tensor, "*#batch 9"]) -> Float[Tensor, "*batch"]:
+        """‖p - q‖, the Frobenius (chordal) distance."""
+        return torch.linalg.vector_norm(g - h, dim=-1)
+
+    def exp(self, algebra: Float[Tensor, "*batch 3"]) -> Float[Tensor, "*batch 9"]:
+        """The rotation by a rotation vector."""
+        return roma.rotvec_to_rotmat(algebra).flatten(-2)
+
+    def log(self, g: Float[Tensor, "*batch 9"]) -> Float[Tensor, "*batch 3"]:
+        """The rotation vector of length at most π; 0 for the undefined pose."""
+        undefined = (g == 0).all(-1, keepdim=True)
+        defined = torch.where(undefined, self.identity(dtype=g.dtype, device=g.device), g)
+        return roma.rotmat_to_rotvec(_matrix(defined))
+
+    def random(
+        self,
+        *shape: int,
+        generator: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> Float[Tensor, "*shape 9"]:
+        """Uniform rotations."""
+        dtype = dtype or torch.get_default_dtype()
+        return roma.random_rotmat(shape, dtype=dtype, device=device, generator=generator).flatten(-2)
+
+    def contains(self, g: Float[Tensor, "*batch 9"]) -> Bool[Tensor, "*batch"]:
+        """Whether g is orthogonal with determinant 1."""
+        matrix = _matrix(g)
+        residual = matrix @ matrix.mT - torch.eye(3, dtype=g.dtype, device=g.device)
+        orthogonal = residual.abs().amax((-2, -1)) <= membership_tolerance(g.dtype)
+        return orthogonal & (torch.linalg.det(matrix) > 0)
+
+    def presence(self, g: Float[Tensor, "*batch 9"]) -> Float[Tensor, "*batch"]:
+        """The squared Frobenius norm over 3, flattened at 1."""
+        return flatten_at_one(g.square().sum(-1) / 3)
+
+    def __repr__(self) -> str:
+        return "SO(3)"
+
+
+def _matrix(g: Float[Tensor, "*batch 9"]) -> Float[Tensor, "*batch 3 3"]:
+    return g.unflatten(-1, (3, 3))
+
+
+def _quaternion_forms() -> Float[Tensor, "16 9"]:
+    """The constant F with R(q) = (q qᵀ) F, by polarisation of roma's quadratic map q -> R(q)."""
+    basis = torch.eye(4, dtype=torch.float64)
+    squares = roma.unitquat_to_rotmat(basis)
+    pairs = roma.unitquat_to_rotmat(basis[:, None] + basis[None, :])
+    return ((pairs - squares[:, None] - squares[None, :]) / 2).flatten(-2).flatten(0, 1)
+
+
+_QUATERNION_FORMS = _quaternion_forms()

@@ -1,0 +1,96 @@
+"""The group capsule layer."""
+
+import dataclasses
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from equicaps.functional import Agreement, Routing, Sigma, Sigmoid, route
+from equicaps.groups import Group
+from equicaps.groups.checks import check_alike, check_count, check_floating
+
+
+class GroupCapsules(nn.Module):
+    r"""Algorithm 1 with trainable transformations: votes :math:`v_{ij} = p_i \circ t_{ij}`, then :func:`route`.
+
+    Theorems 1 and 2, for every g in the group: poses move with the input, ``layer(g ∘ P, a).poses == g ∘ layer(P,
+    a).poses``, and activations do not change. Layers can be stacked; the property is transitive. Where it stops being
+    exact: where a mean is undefined, and in groups with ``mean_is_closed = False`` where a mean leaves the group.
+
+    Args:
+        group: the poses' group.
+        in_capsules: n, input capsules.
+        out_capsules: m, output capsules.
+        iterations: of routing; 0 is the control without routing.
+        sigma: σ and the starting values of its parameters, which are trained.
+        agreement: see :func:`route`.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        in_capsules: int,
+        out_capsules: int,
+        *,
+        iterations: int = 2,
+        sigma: Sigma = Sigmoid(),
+        agreement: Agreement = "mean",
+    ) -> None:
+        super().__init__()
+        if not isinstance(group, Group):
+            raise TypeError(f"GroupCapsules: `group` must be a Group such as SO2(), but is {group!r}.")
+        check_count("GroupCapsules", "in_capsules", in_capsules)
+        check_count("GroupCapsules", "out_capsules", out_capsules)
+        self.group = group
+        self.in_capsules = in_capsules
+        self.out_capsules = out_capsules
+        self.iterations = iterations
+        self.agreement: Agreement = agreement
+        self.sigma = sigma
+        start = dataclasses.asdict(sigma)
+        self.sigma_parameters = nn.ParameterDict({k: nn.Parameter(torch.tensor(v)) for k, v in start.items()})
+        self.raw_transforms = nn.Parameter(torch.empty(out_capsules, in_capsules, group.algebra_dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new transformations, spread over the group around the identity."""
+        nn.init.normal_(self.raw_transforms, std=1 / math.sqrt(self.group.algebra_dim))
+
+    @property
+    def transforms(self) -> Float[Tensor, "m n d"]:
+        """The group elements :math:`t_{ij}`, exponentials of the free parameters."""
+        return self.group.exp(self.raw_transforms)
+
+    def forward(self, poses: Float[Tensor, "*batch n d"], activations: Float[Tensor, "*batch n"]) -> Routing:
+        """Poses and activations of n input capsules to those of m output capsules."""
+        self._check(poses, activations)
+        votes = self.group.compose(poses.unsqueeze(-3), self.transforms)
+        sigma = dataclasses.replace(self.sigma, **self.sigma_parameters)
+        return route(self.group, votes, activations, iterations=self.iterations, sigma=sigma, agreement=self.agreement)
+
+    def _check(self, poses: Tensor, activations: Tensor) -> None:
+        n, d = self.in_capsules, self.group.dim
+        check_floating("GroupCapsules", "poses", poses)
+        check_floating("GroupCapsules", "activations", activations)
+        check_alike(
+            "GroupCapsules", {"poses": poses, "activations": activations, "the layer's parameters": self.raw_transforms}
+        )
+        if poses.ndim < 2 or poses.shape[-2:] != (n, d):
+            raise ValueError(
+                f"GroupCapsules: `poses` must have shape (*batch, {n}, {d}) for {n} input capsules on {self.group!r}, "
+                f"but has shape {tuple(poses.shape)}."
+            )
+        if activations.shape != poses.shape[:-1]:
+            raise ValueError(
+                f"GroupCapsules: `activations` must have shape {tuple(poses.shape[:-1])}, one for each pose, "
+                f"but has shape {tuple(activations.shape)}."
+            )
+
+    def extra_repr(self) -> str:
+        """The mathematical signature."""
+        return (
+            f"{self.in_capsules} -> {self.out_capsules} capsules on {self.group!r}, iterations={self.iterations}, "
+            f"sigma={type(self.sigma).__name__}, agreement={self.agreement!r}"
+        )

@@ -1,0 +1,272 @@
+"""The laws of a group, each a function whose docstring is the identity that reports print."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from equicaps.groups import Group
+from equicaps.numerics import law_tolerance
+from equicaps.testing.errors import relative_error
+
+VOTES = 5
+
+
+class Sample(NamedTuple):
+    """What a law is tried on."""
+
+    group: Group
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    generator: torch.Generator
+
+    def element(self, *extra: int) -> Tensor:
+        """Random elements."""
+        return self.group.random(*self.shape, *extra, generator=self.generator, dtype=self.dtype)
+
+    def identity(self) -> Tensor:
+        """The neutral element."""
+        return self.group.identity(*self.shape, dtype=self.dtype)
+
+    def normal(self, *sizes: int) -> Tensor:
+        """Gaussian numbers."""
+        return torch.randn(*self.shape, *sizes, generator=self.generator, dtype=self.dtype)
+
+    def votes(self) -> tuple[Tensor, Tensor]:
+        """Elements with weights well above zero."""
+        weights = torch.rand(*self.shape, VOTES, generator=self.generator, dtype=self.dtype)
+        return self.element(VOTES), weights + 0.1
+
+
+def _unless(condition: Tensor | bool) -> float:
+    """An error of 0 or 1, for laws that hold or do not."""
+    return 0.0 if bool(condition) else 1.0
+
+
+# Group, action, exponential map and sampler. The docstring of a law is its identity, as the report prints it.
+
+
+def composition_is_associative(s: Sample) -> float:
+    """(g ∘ h) ∘ k = g ∘ (h ∘ k)"""
+    g, h, k = s.element(), s.element(), s.element()
+    compose = s.group.compose
+    return relative_error(compose(compose(g, h), k), compose(g, compose(h, k)))
+
+
+def identity_is_neutral(s: Sample) -> float:
+    """e ∘ g = g = g ∘ e"""
+    g, e = s.element(), s.identity()
+    return max(relative_error(s.group.compose(e, g), g), relative_error(s.group.compose(g, e), g))
+
+
+def inverse_undoes(s: Sample) -> float:
+    """g⁻¹ ∘ g = e = g ∘ g⁻¹"""
+    g, e = s.element(), s.identity()
+    back = s.group.inverse(g)
+    return max(relative_error(s.group.compose(back, g), e), relative_error(s.group.compose(g, back), e))
+
+
+def group_is_closed(s: Sample) -> float:
+    """e, g, g⁻¹, g ∘ h and exp(a) are elements, NaN is not"""
+    g, h = s.element(), s.element()
+    members = (s.identity(), g, s.group.inverse(g), s.group.compose(g, h), s.group.exp(s.normal(s.group.algebra_dim)))
+    outside = s.group.contains(torch.full_like(g, torch.nan))
+    return _unless(all(s.group.contains(member).all() for member in members) and not outside.any())
+
+
+def action_follows_composition(s: Sample) -> float:
+    """(g ∘ h) · x = g · (h · x),  e · x = x"""
+    g, h, x = s.element(), s.element(), s.normal(s.group.point_dim)
+    act = s.group.act
+    return max(
+        relative_error(act(s.group.compose(g, h), x), act(g, act(h, x))), relative_error(act(s.identity(), x), x)
+    )
+
+
+def action_moves_points(s: Sample) -> float:
+    """g · x ≠ x"""
+    x = s.normal(s.group.point_dim)
+    return _unless(relative_error(s.group.act(s.element(), x), x) > law_tolerance(s.dtype))
+
+
+def exp_starts_at_identity(s: Sample) -> float:
+    """exp(0) = e,  log(e) = 0"""
+    zero = torch.zeros(*s.shape, s.group.algebra_dim, dtype=s.dtype)
+    return max(relative_error(s.group.exp(zero), s.identity()), relative_error(s.group.log(s.identity()), zero))
+
+
+def exp_is_a_one_parameter_group(s: Sample) -> float:
+    """exp(a) ∘ exp(2a) = exp(3a)"""
+    a = s.normal(s.group.algebra_dim) / 4
+    return relative_error(s.group.compose(s.group.exp(a), s.group.exp(2 * a)), s.group.exp(3 * a))
+
+
+def log_inverts_exp(s: Sample) -> float:
+    """log(exp(a)) = a,  exp(log(exp(a))) = exp(a)"""
+    a = s.normal(s.group.algebra_dim) / 4
+    g = s.group.exp(a)
+    return max(relative_error(s.group.log(g), a), relative_error(s.group.exp(s.group.log(g)), g))
+
+
+def exp_and_log_have_finite_gradients_at_identity(s: Sample) -> float:
+    """∂exp(0), ∂log(e) < ∞"""
+    zero = torch.zeros(*s.shape, s.group.algebra_dim, dtype=s.dtype)
+    return max(_gradient(s.group.exp, zero), _gradient(s.group.log, s.identity()))
+
+
+def batches_broadcast(s: Sample) -> float:
+    """(3, 1, *batch) with (1, 2, *batch) is (3, 2, *batch), entry by entry"""
+    g, h = (s.group.random(*lead, *s.shape, generator=s.generator, dtype=s.dtype) for lead in ((3, 1), (1, 2)))
+    composed, single = s.group.compose(g, h), s.group.compose(g[1, 0], h[0, 1])
+    distances = s.group.distance(g, h)
+    same_shape = composed.shape == (3, 2, *s.shape, s.group.dim) and distances.shape == (3, 2, *s.shape)
+    apart = s.group.distance(g[1, 0], h[0, 1])
+    return max(_unless(same_shape), relative_error(composed[1, 1], single), relative_error(distances[1, 1], apart))
+
+
+def sampler_is_seeded_and_varied(s: Sample) -> float:
+    """random(generator=) repeats for a seed, has the dtype, and its elements differ"""
+    seeds = (0, 0, 1)
+    a, b, c = (s.group.random(3, generator=torch.Generator().manual_seed(k), dtype=s.dtype) for k in seeds)
+    differ = relative_error(a, c) > law_tolerance(s.dtype) and relative_error(a[0], a[1]) > law_tolerance(s.dtype)
+    return _unless(torch.equal(a, b) and differ and a.dtype == s.dtype and a.shape == (3, s.group.dim))
+
+
+# The mean M.
+
+
+def mean_is_left_equivariant(s: Sample) -> float:
+    """M(g ∘ P, w) = g ∘ M(P, w)"""
+    (votes, weights), g = s.votes(), s.element()
+    moved = s.group.mean(s.group.compose(g.unsqueeze(-2), votes), weights)
+    return relative_error(moved, s.group.compose(g, s.group.mean(votes, weights)))
+
+
+def mean_ignores_order(s: Sample) -> float:
+    """M(P, w) = M(πP, πw)"""
+    votes, weights = s.votes()
+    return relative_error(s.group.mean(votes.flip(-2), weights.flip(-1)), s.group.mean(votes, weights))
+
+
+def mean_is_closed(s: Sample) -> float:
+    """M(P, w) ∈ G"""
+    return _unless(s.group.contains(s.group.mean(*s.votes())).all())
+
+
+def mean_of_equal_elements_is_the_element(s: Sample) -> float:
+    """M((p, ..., p), w) = p"""
+    p, (_, weights) = s.element(), s.votes()
+    return relative_error(s.group.mean(p.unsqueeze(-2).expand(*s.shape, VOTES, -1), weights), p)
+
+
+def mean_follows_weights(s: Sample) -> float:
+    """M(P, e_i) = p_i,  M(P, 3w) = M(P, w)"""
+    votes, weights = s.votes()
+    one_hot = torch.zeros_like(weights)
+    one_hot[..., 1] = 1
+    selected = relative_error(s.group.mean(votes, one_hot), votes[..., 1, :])
+    return max(selected, relative_error(s.group.mean(votes, 3 * weights), s.group.mean(votes, weights)))
+
+
+def mean_without_evidence_is_zero(s: Sample) -> float:
+    """M(P, 0) = 0, the undefined pose"""
+    votes, weights = s.votes()
+    return relative_error(s.group.mean(votes, torch.zeros_like(weights)), torch.zeros_like(votes[..., 0, :]))
+
+
+def mean_has_finite_gradients(s: Sample) -> float:
+    """∂M < ∞ when votes agree, when weights are zero and when they cancel"""
+    votes, weights = s.votes()
+    equal = s.element().unsqueeze(-2).expand(*s.shape, VOTES, -1)
+    signs = torch.tensor([1.0, -1.0], dtype=s.dtype).expand(*s.shape, 2)
+    cases = ((equal, weights), (votes, torch.zeros_like(weights)), (equal[..., :2, :], signs))
+    return max(_gradient(s.group.mean, elements.clone(), w.clone()) for elements, w in cases)
+
+
+def mean_passes_nan_on(s: Sample) -> float:
+    """M is NaN if an element or a weight is"""
+    votes, weights = s.votes()
+    broken_votes, broken_weights = votes.clone(), weights.clone()
+    broken_votes[..., 0, :] = torch.nan
+    broken_weights[..., 0] = torch.nan
+    means = (s.group.mean(broken_votes, weights), s.group.mean(votes, broken_weights))
+    return _unless(all(mean.isnan().any(-1).all() for mean in means))
+
+
+# The distance δ.
+
+
+def distance_is_left_invariant(s: Sample) -> float:
+    """δ(g ∘ p, g ∘ q) = δ(p, q)"""
+    g, p, q = s.element(), s.element(), s.element()
+    moved = s.group.distance(s.group.compose(g, p), s.group.compose(g, q))
+    return relative_error(moved, s.group.distance(p, q))
+
+
+def distance_is_zero_for_equals(s: Sample) -> float:
+    """δ(p, p) = 0"""
+    p = s.element()
+    distance = s.group.distance(p, p)
+    return relative_error(distance, torch.zeros_like(distance))
+
+
+def distance_separates(s: Sample) -> float:
+    """δ(p, q) > 0 for p ≠ q"""
+    return _unless((s.group.distance(s.element(), s.element()) > law_tolerance(s.dtype)).all())
+
+
+def distance_is_symmetric(s: Sample) -> float:
+    """δ(p, q) = δ(q, p)"""
+    p, q = s.element(), s.element()
+    return relative_error(s.group.distance(p, q), s.group.distance(q, p))
+
+
+def distance_has_finite_gradients(s: Sample) -> float:
+    """∂δ < ∞ at p = q and at p ≠ q"""
+    p, q = s.element(), s.element()
+    return max(_gradient(s.group.distance, p, p.clone()), _gradient(s.group.distance, p, q))
+
+
+def _gradient(function: Callable[..., Tensor], *inputs: Tensor) -> float:
+    """0 if value and gradient of ``function`` are finite, else 1."""
+    leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
+    value = function(*leaves)
+    # A gradient may be absent: no path, no derivative.
+    gradients = torch.autograd.grad(value.sum(), leaves, allow_unused=True)
+    return _unless(value.isfinite().all() and all(g is None or g.isfinite().all() for g in gradients))
+
+
+LawFunction = Callable[[Sample], float]
+
+GROUP_LAWS: tuple[LawFunction, ...] = (
+    composition_is_associative,
+    identity_is_neutral,
+    inverse_undoes,
+    group_is_closed,
+    action_follows_composition,
+    action_moves_points,
+    exp_starts_at_identity,
+    exp_is_a_one_parameter_group,
+    log_inverts_exp,
+    exp_and_log_have_finite_gradients_at_identity,
+    batches_broadcast,
+    sampler_is_seeded_and_varied,
+)
+MEAN_LAWS: tuple[LawFunction, ...] = (
+    mean_is_left_equivariant,
+    mean_ignores_order,
+    mean_is_closed,
+    mean_of_equal_elements_is_the_element,
+    mean_follows_weights,
+    mean_without_evidence_is_zero,
+    mean_has_finite_gradients,
+    mean_passes_nan_on,
+)
+DISTANCE_LAWS: tuple[LawFunction, ...] = (
+    distance_is_left_invariant,
+    distance_is_zero_for_equals,
+    distance_separates,
+    distance_is_symmetric,
+    distance_has_finite_gradients,
+)

@@ -1,0 +1,115 @@
+"""Check a layer, or any function of group elements, for equivariance and invariance."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from equicaps.groups import Group
+from equicaps.numerics import law_tolerance
+from equicaps.testing.errors import relative_error
+
+
+class CapsuleOutput(Protocol):
+    """Anything with poses and activations, such as :class:`equicaps.functional.Routing`."""
+
+    @property
+    def poses(self) -> Tensor:
+        """Output poses (*batch, m, d)."""
+
+    @property
+    def activations(self) -> Tensor:
+        """Output activations (*batch, m)."""
+
+
+class EquivarianceError(NamedTuple):
+    """Figures for Theorems 1 and 2: relative to the largest coordinate, or absolute where that is below 1."""
+
+    poses: float
+    """Of the claim L_p(g ∘ P, a) = g ∘ L_p(P, a), where poses are defined."""
+    activations: float
+    """Of the claim L_a(g ∘ P, a) = L_a(P, a)."""
+    control: float
+    """Of the false claim L_p(g ∘ P, a) = L_p(P, a). If this is small, the other two mean nothing."""
+
+
+def equivariance_error(
+    module: Callable[[Tensor, Tensor], CapsuleOutput],
+    group: Group,
+    poses: Float[Tensor, "*batch n d"],
+    activations: Float[Tensor, "*batch n"],
+    *,
+    generator: torch.Generator | None = None,
+) -> EquivarianceError:
+    """How far a capsule layer, or a stack of them, is from Theorems 1 and 2 under random elements, one for each batch.
+
+    Returns figures; decides nothing. Without gradients.
+    """
+    with torch.no_grad():
+        g = group.random(*poses.shape[:-2], 1, generator=generator, dtype=poses.dtype, device=poses.device)
+        still, moved = module(poses, activations), module(group.compose(g, poses), activations)
+        defined = (group.presence(still.poses) > 0.5).unsqueeze(-1)
+        return EquivarianceError(
+            poses=relative_error(moved.poses * defined, group.compose(g, still.poses) * defined),
+            activations=relative_error(moved.activations, still.activations),
+            control=relative_error(moved.poses * defined, still.poses * defined),
+        )
+
+
+def assert_left_equivariant(
+    function: Callable[[Tensor], Tensor],
+    group: Group,
+    elements: Float[Tensor, "*batch d"],
+    *,
+    generator: torch.Generator | None = None,
+    tolerance: float | None = None,
+) -> None:
+    """Assert function(g ∘ elements) = g ∘ function(elements) for one random g.
+
+    Raises:
+        AssertionError: it does not hold; the message has the error.
+        ValueError: g did not move the elements or the output, so the assertion could not have failed.
+    """
+    g, moved = _move(group, elements, generator)
+    still = function(elements)
+    expected = group.compose(g, still)
+    if relative_error(expected, still) == 0:
+        raise ValueError("assert_left_equivariant: the group element does not move the output; nothing was checked.")
+    _assert_close("f(g ∘ x) = g ∘ f(x)", function(moved), expected, tolerance)
+
+
+def assert_invariant(
+    function: Callable[[Tensor], Tensor],
+    group: Group,
+    elements: Float[Tensor, "*batch d"],
+    *,
+    generator: torch.Generator | None = None,
+    tolerance: float | None = None,
+) -> None:
+    """Assert function(g ∘ elements) = function(elements) for one random g.
+
+    Raises:
+        AssertionError: it does not hold; the message has the error.
+        ValueError: g did not move the elements, so the assertion could not have failed.
+    """
+    _, moved = _move(group, elements, generator)
+    _assert_close("f(g ∘ x) = f(x)", function(moved), function(elements), tolerance)
+
+
+def _move(group: Group, elements: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+    g = group.random(generator=generator, dtype=elements.dtype, device=elements.device)
+    moved = group.compose(g, elements)
+    if relative_error(moved, elements) == 0:
+        raise ValueError(f"{group!r}: the random element moves nothing; the check could not fail.")
+    return g, moved
+
+
+def _assert_close(claim: str, actual: Tensor, expected: Tensor, tolerance: float | None) -> None:
+    if actual.shape != expected.shape:
+        raise AssertionError(f"{claim} fails: shapes {tuple(actual.shape)} and {tuple(expected.shape)} differ.")
+    limit = law_tolerance(expected.dtype) if tolerance is None else tolerance
+    error = relative_error(actual, expected)
+    if not error <= limit:
+        raise AssertionError(f"{claim} fails: relative error {error:.2e}, allowed {limit:.2e} in {actual.dtype}.")
