@@ -1,10 +1,10 @@
 r"""Where floating point meets the mathematics: the only file with an epsilon in it.
 
-Every normalisation of the library *saturates*: with :math:`h(z) = \tanh(z)`, a length :math:`\ell` and the noise floor
-:math:`\varphi` of the sum it came from, :math:`1/\ell` becomes :math:`h(\ell/\varphi)/\ell`. Far above the floor that
-is :math:`1/\ell` to the last bit (tanh is exactly 1 from :math:`z \approx 20` on); at the floor it bends; below it is
-the constant :math:`1/\varphi`. So the result is smooth and Lipschitz, votes that cancel give a pose that shrinks to the
-zero vector instead of rounding noise blown up to a direction, and no float is ever compared with zero.
+Every division by something that may vanish *saturates*: with a length :math:`\ell` and the noise floor :math:`\varphi`
+of the sum it came from, :math:`1/\ell` becomes :math:`\tanh(\ell/\varphi)/\ell`. Far above the floor that is
+:math:`1/\ell` to the last bit (tanh is exactly 1 from about 20 on); at the floor it bends; below it stays at most
+:math:`1/\varphi`. So the result is smooth and Lipschitz: votes that cancel give a pose that shrinks to the zero vector,
+instead of rounding noise blown up to a direction.
 """
 
 import torch
@@ -19,6 +19,9 @@ NO_EVIDENCE = 1e-9
 
 SINGULAR = 1e-6
 """Relative determinant at which a matrix counts as singular; the rounding noise of float32 determinants."""
+
+ZERO_MATRIX = 1e-12
+"""Size at which a matrix counts as zero."""
 
 SQUARINGS = 12
 """Squarings in :func:`dominant_projector`: eigenvalues closer than about 2**-12 of their size count as one."""
@@ -42,19 +45,23 @@ def noise_floor(weights: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch 1"]
 def safe_normalize(vector: Float[Tensor, "*batch d"], floor: Float[Tensor, "*#batch 1"]) -> Float[Tensor, "*batch d"]:
     r"""The saturating direction :math:`S \tanh(|S|/\varphi) / |S|`; unit far above the floor, zero at zero."""
     scaled = vector / floor
-    length = torch.sqrt((scaled * scaled).sum(-1, keepdim=True) + torch.finfo(vector.dtype).tiny)
-    return scaled * (torch.tanh(length) / length)
+    return scaled * _tanhc(scaled.square().sum(-1, keepdim=True))
 
 
 def safe_reciprocal(x: Float[Tensor, "*batch"], floor: float | Float[Tensor, "*#batch"]) -> Float[Tensor, "*batch"]:
     r"""The saturating inverse :math:`\tanh^2(x/\varphi) / x`: odd, equal to 1/x far above the floor, zero at zero."""
     z = x / floor
-    return z / (z * z + torch.finfo(x.dtype).tiny) * torch.tanh(z).square() / floor
+    return torch.tanh(z) * _tanhc(z.square()) / floor
 
 
 def flatten_at_one(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
     """x (2 - x): still 0 at 0, and 1 at 1 with slope zero, so that the rounding of x near 1 does not pass."""
     return x * (2 - x)
+
+
+def speaks(activations: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+    """1 for an active capsule, 0 for a silent one, whose pose is undefined; smooth between."""
+    return torch.tanh(activations / (CANCELLATION * NO_EVIDENCE)).square()
 
 
 def evidence(weights: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
@@ -100,7 +107,7 @@ def safe_inverse(
     (Faddeev-LeVerrier), so value and gradient are finite everywhere; one Newton step removes their rounding.
     """
     n = matrix.shape[-1]
-    size = torch.sqrt(matrix.square().sum((-2, -1), keepdim=True) / n + torch.finfo(matrix.dtype).tiny)
+    size = torch.sqrt(matrix.square().sum((-2, -1), keepdim=True) / n + ZERO_MATRIX**2)
     unit = matrix / size
     identity = torch.eye(n, dtype=matrix.dtype, device=matrix.device)
     adjugate, product = identity.expand_as(unit), unit
@@ -111,6 +118,12 @@ def safe_inverse(
     inverse = adjugate * safe_reciprocal(determinant, SINGULAR)
     inverse = inverse @ (2 * identity - unit @ inverse)
     return inverse / size, torch.tanh(determinant / SINGULAR).square().squeeze((-2, -1))
+
+
+def _tanhc(square: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+    """tanh(z) / z as a function of z²: smooth, 1 at zero."""
+    z = torch.sqrt(square + torch.finfo(square.dtype).eps ** 2)
+    return torch.tanh(z) / z
 
 
 def _trace(matrix: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch 1 1"]:

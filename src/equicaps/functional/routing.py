@@ -1,6 +1,6 @@
 """Routing by agreement: Algorithm 1."""
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from jaxtyping import Float
 from torch import Tensor
@@ -8,7 +8,7 @@ from torch import Tensor
 from equicaps.functional.sigma import Sigma, Sigmoid
 from equicaps.groups import Group
 from equicaps.groups.checks import check_alike, check_floating
-from equicaps.numerics import evidence, noise_floor, safe_reciprocal
+from equicaps.numerics import evidence, speaks, weighted_mean
 
 
 class Routing(NamedTuple):
@@ -49,13 +49,14 @@ def route(
         activations: :math:`a_i \ge 0` of the input capsules.
         iterations: r; the paper uses 2, and 0 switches routing off (M of the votes, weighted by a: the control).
         sigma: :class:`Sigmoid` (paper), :class:`Linear` (authors' code) or :class:`Softmax` over outputs.
-        agreement: ``"mean"`` averages δ over all votes (paper), ``"weighted"`` by the routing weights (authors' code),
-            so that votes without activation do not speak.
+        agreement: ``"mean"`` averages δ over all votes (paper), ``"weighted"`` by the routing weights (authors' code).
+            Either way an input with activation 0 casts no vote, since its pose is undefined.
 
     Returns:
         Poses, activations and the weights of the last mean.
     """
-    _check(group, votes, activations, iterations, agreement)
+    check_options(f"route on {group!r}", iterations, sigma, agreement)
+    _check(group, votes, activations)
     a = activations.unsqueeze(-2)
     weights = a.expand(votes.shape[:-1])
     poses = group.mean(votes, weights)
@@ -64,15 +65,23 @@ def route(
         weights = sigma(-distances) * a
         poses = group.mean(votes, weights)
         distances = group.distance(poses.unsqueeze(-2), votes)
-    if agreement == "mean":
-        distance = distances.mean(-1)
-    else:
-        distance = (weights * distances).sum(-1) * safe_reciprocal(weights.sum(-1), noise_floor(weights).squeeze(-1))
+    voices = speaks(a).expand_as(weights) if agreement == "mean" else weights
+    distance = weighted_mean(distances.unsqueeze(-1), voices)
     defined = group.presence(poses) * evidence(weights)
-    return Routing(poses, sigma(-distance.unsqueeze(-1)).squeeze(-1) * defined, weights)
+    return Routing(poses, sigma(-distance).squeeze(-1) * defined, weights)
 
 
-def _check(group: Group, votes: Tensor, activations: Tensor, iterations: int, agreement: str) -> None:
+def check_options(where: str, iterations: object, sigma: object, agreement: object) -> None:
+    """Raise unless the three choices of Algorithm 1 are legal ones."""
+    if not isinstance(iterations, int) or iterations < 0:
+        raise ValueError(f"{where}: `iterations` must be 0 (no routing), 1, 2, ..., but is {iterations!r}.")
+    if not isinstance(sigma, Sigma):
+        raise TypeError(f"{where}: `sigma` must be a Sigma such as Sigmoid(), Linear() or Softmax(), but is {sigma!r}.")
+    if agreement not in get_args(Agreement):
+        raise ValueError(f"{where}: `agreement` must be one of {get_args(Agreement)}, but is {agreement!r}.")
+
+
+def _check(group: Group, votes: Tensor, activations: Tensor) -> None:
     where = f"route on {group!r}"
     check_floating(where, "votes", votes)
     check_floating(where, "activations", activations)
@@ -90,7 +99,3 @@ def _check(group: Group, votes: Tensor, activations: Tensor, iterations: int, ag
             f"{where}: `activations` must have shape {(*votes.shape[:-3], n)}, one for each input capsule of `votes` "
             f"{tuple(votes.shape)}, but has shape {tuple(activations.shape)}."
         )
-    if iterations < 0:
-        raise ValueError(f"{where}: `iterations` must be 0 (no routing) or more, but is {iterations}.")
-    if agreement not in ("mean", "weighted"):
-        raise ValueError(f"{where}: `agreement` must be 'mean' or 'weighted', but is {agreement!r}.")

@@ -105,6 +105,9 @@ class Group(ABC):
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
 
+    def __repr__(self) -> str:
+        return type(self).__name__
+
     def __hash__(self) -> int:
         return hash((type(self), *sorted(vars(self).items())))
 

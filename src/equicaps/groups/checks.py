@@ -1,12 +1,13 @@
 """Errors that say what was expected, what came and what to do. Shapes, dtypes and devices only: values stay lazy, so
 that ``torch.export`` and ``torch.compile`` see straight-line code."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 
+@runtime_checkable
 class Sizes(Protocol):
     """The three trailing sizes of a group."""
 
@@ -59,6 +60,11 @@ def check_floating(where: str, name: str, tensor: object) -> None:
         raise TypeError(
             f"{where}: `{name}` must be floating point, but has dtype {tensor.dtype}; convert it with `.float()`."
         )
+    if tensor.dtype == torch.float16:
+        raise TypeError(
+            f"{where}: `{name}` is float16, whose range is too narrow for weighted means; "
+            "use bfloat16 or, for exactness, float32."
+        )
 
 
 def check_alike(where: str, tensors: dict[str, Tensor]) -> None:
@@ -75,6 +81,8 @@ def check_alike(where: str, tensors: dict[str, Tensor]) -> None:
 
 def check_broadcast(where: str, batches: dict[str, tuple[int, ...]]) -> None:
     """Raise unless the batch shapes broadcast against each other."""
+    if len(set(batches.values())) == 1:
+        return
     try:
         torch.broadcast_shapes(*batches.values())
     except RuntimeError:

@@ -15,7 +15,7 @@ def karcher_mean(
     *,
     iterations: int = 12,
 ) -> Float[Tensor, "*batch d"]:
-    r"""The mean M for any group with exp and log, which Section 8 of the paper asks for.
+    r"""The mean M for any group with exp and log, which Section 7 of the paper asks for.
 
     .. math:: p \leftarrow p \circ \exp\Big(\textstyle\sum_i w_i \log(p^{-1} \circ v_i) / \sum_i w_i\Big)
 
@@ -27,7 +27,8 @@ def karcher_mean(
     Args:
         group: supplies compose, inverse, exp and log; its own ``mean`` is not used.
         elements: votes.
-        weights: non-negative; all zero gives the undefined pose.
+        weights: non-negative; all zero gives the undefined pose. Give undefined elements weight 0: their log is 0, a vote
+            for the present mean.
         iterations: fixed, so that the result is differentiable by plain autograd. Votes within 60 degrees of each other
             reach float32 in 5 and float64 in 10.
 

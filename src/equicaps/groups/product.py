@@ -104,4 +104,7 @@ class Product(Group):
         return g.split([factor.dim for factor in self.factors], dim=-1)
 
     def __repr__(self) -> str:
-        return " x ".join(map(repr, self.factors))
+        return " x ".join(
+            repr(factor) if weight == 1 else f"{weight:g}*{factor!r}"
+            for factor, weight in zip(self.factors, self.weights, strict=True)
+        )

@@ -74,7 +74,7 @@ class Scale(Group):
         return ((g > 0) & g.isfinite()).squeeze(-1)
 
     def presence(self, g: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch"]:
-        """1 except for 0."""
+        """1 except for exactly 0; a mean fades to it with the evidence."""
         return self._present(g).squeeze(-1)
 
     def _present(self, g: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch 1"]:

@@ -32,7 +32,7 @@ class SE2(SpecialEuclidean):
         return torch.cat((angle, velocity), dim=-1)
 
     def __repr__(self) -> str:
-        return "SE(2)"
+        return "SE(2)" if self.translation_weight == 1 else f"SE(2)[λ={self.translation_weight:g}]"
 
 
 def _sinc(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:

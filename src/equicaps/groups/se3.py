@@ -32,7 +32,7 @@ class SE3(SpecialEuclidean):
         return torch.cat((rotation_vector, velocity), dim=-1)
 
     def __repr__(self) -> str:
-        return "SE(3)"
+        return "SE(3)" if self.translation_weight == 1 else f"SE(3)[λ={self.translation_weight:g}]"
 
 
 def _left_jacobian(rotation_vector: Float[Tensor, "*batch 3"]) -> Float[Tensor, "*batch 3 3"]:

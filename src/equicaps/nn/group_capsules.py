@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from equicaps.functional import Agreement, Routing, Sigma, Sigmoid, route
+from equicaps.functional.routing import check_options
 from equicaps.groups import Group
 from equicaps.groups.checks import check_alike, check_count, check_floating
 
@@ -43,6 +44,7 @@ class GroupCapsules(nn.Module):
             raise TypeError(f"GroupCapsules: `group` must be a Group such as SO2(), but is {group!r}.")
         check_count("GroupCapsules", "in_capsules", in_capsules)
         check_count("GroupCapsules", "out_capsules", out_capsules)
+        check_options("GroupCapsules", iterations, sigma, agreement)
         self.group = group
         self.in_capsules = in_capsules
         self.out_capsules = out_capsules
@@ -50,7 +52,7 @@ class GroupCapsules(nn.Module):
         self.agreement: Agreement = agreement
         self.sigma = sigma
         start = dataclasses.asdict(sigma)
-        self.sigma_parameters = nn.ParameterDict({k: nn.Parameter(torch.tensor(v)) for k, v in start.items()})
+        self.sigma_parameters = nn.ParameterDict({k: nn.Parameter(torch.tensor(float(v))) for k, v in start.items()})
         self.raw_transforms = nn.Parameter(torch.empty(out_capsules, in_capsules, group.algebra_dim))
         self.reset_parameters()
 

@@ -4,8 +4,8 @@
 >>> check_group(SO2()).ok
 True
 
-A check raises :class:`LawViolationError` with a readable report; nobody can forget to look at it. Every law is tried in float32 and
-float64 and for the batch shapes ``()``, ``(4,)`` and ``(2, 3)``, on seeded random elements.
+A check raises :class:`LawViolationError` with a readable report, so that nobody can forget to look at it. Every law
+is tried in float32 and float64 and for the batch shapes ``()``, ``(4,)`` and ``(2, 3)``, on seeded random elements.
 """
 
 from equicaps.testing.check import Law, LawViolationError, Report, check_distance, check_group, check_mean

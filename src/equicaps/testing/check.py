@@ -83,8 +83,8 @@ def check_group(group: Group, *, seed: int = 0) -> Report:
         The report.
 
     Raises:
-        LawViolationError: a promised law does not hold. Closure of M and symmetry of δ count as promised unless the group
-            sets ``mean_is_closed`` or ``distance_is_symmetric`` to False.
+        LawViolationError: a promised law does not hold. Closure of M and symmetry of δ count as promised unless the
+            group sets ``mean_is_closed`` or ``distance_is_symmetric`` to False.
     """
     return _check(group, (*GROUP_LAWS, *MEAN_LAWS, *DISTANCE_LAWS), seed)
 

@@ -1,7 +1,7 @@
 """Check a layer, or any function of group elements, for equivariance and invariance."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -12,6 +12,7 @@ from equicaps.numerics import law_tolerance
 from equicaps.testing.errors import relative_error
 
 
+@runtime_checkable
 class CapsuleOutput(Protocol):
     """Anything with poses and activations, such as :class:`equicaps.functional.Routing`."""
 

@@ -1,0 +1,34 @@
+# Everything a newcomer needs: `make demo` and `make test`. Both create .venv and install what they use.
+PYTHON ?= python3
+BIN := .venv/bin
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test lint types bench mutants clean
+
+demo: .venv/demo.stamp
+	$(BIN)/python examples/demo.py
+
+test: lint types
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/dev.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: .venv/dev.stamp
+	$(BIN)/mypy
+
+bench: .venv/demo.stamp
+	$(BIN)/python benchmarks/routing.py
+
+mutants: .venv/dev.stamp
+	$(BIN)/python tests/mutants.py
+
+.venv/%.stamp: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("equicaps needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	touch $@
+
+clean:
+	rm -rf .venv

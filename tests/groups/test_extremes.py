@@ -1,0 +1,60 @@
+"""Shapes and values nobody thinks of."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import ALL_GROUPS, CLOSED_GROUPS
+
+from equicaps.functional import Linear, Sigmoid, Softmax, route
+
+shapes = st.lists(st.integers(0, 3), max_size=3).map(tuple)
+exponents = st.integers(-6, 6)
+
+
+@pytest.mark.parametrize("group", ALL_GROUPS, ids=repr)
+@given(shape=shapes, n=st.integers(1, 6), exponent=exponents, seed=st.integers(0, 10**6))
+def test_mean_is_finite_and_does_not_see_the_scale_of_the_weights(group, shape, n, exponent, seed):
+    """M(P, c w) = M(P, w) from c = 1e-6 to 1e6, for every batch shape, empty ones too."""
+    generator = torch.Generator().manual_seed(seed)
+    votes = group.random(*shape, n, generator=generator, dtype=torch.float64)
+    weights = torch.rand(*shape, n, generator=generator, dtype=torch.float64) + 0.01
+    mean = group.mean(votes, weights)
+    assert mean.shape == (*shape, group.dim)
+    assert mean.isfinite().all()
+    torch.testing.assert_close(group.mean(votes, weights * 10.0**exponent), mean, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("group", ALL_GROUPS, ids=repr)
+@given(
+    shape=shapes,
+    m=st.integers(1, 4),
+    n=st.integers(1, 5),
+    active=st.floats(0, 1),
+    sigma=st.sampled_from((Sigmoid(), Sigmoid(100.0, 0.0), Linear(), Softmax())),
+    agreement=st.sampled_from(("mean", "weighted")),
+    seed=st.integers(0, 10**6),
+)
+def test_routing_is_finite_for_any_shape_and_sparsity(group, shape, m, n, active, sigma, agreement, seed):
+    """Values and gradients, whatever fraction of the input is switched off; no active input means activation 0."""
+    generator = torch.Generator().manual_seed(seed)
+    votes = group.random(*shape, m, n, generator=generator).requires_grad_()
+    activations = (torch.rand(*shape, n, generator=generator) < active).float().requires_grad_()
+    routing = route(group, votes, activations, sigma=sigma, agreement=agreement)
+    (routing.poses.sum() + routing.activations.sum()).backward()
+    assert routing.poses.isfinite().all()
+    assert ((routing.activations >= 0) & (routing.activations <= 1 + 1e-5)).all()
+    assert votes.grad.isfinite().all()
+    assert activations.grad.isfinite().all()
+    assert (routing.activations[activations.sum(-1) == 0] == 0).all()
+
+
+@pytest.mark.parametrize("group", CLOSED_GROUPS, ids=repr)
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+@pytest.mark.parametrize("where", ["votes", "activations"])
+def test_what_is_not_finite_never_becomes_a_plausible_pose(group, broken, where):
+    votes, activations = group.random(2, 4), torch.rand(4)
+    (votes[:, 1] if where == "votes" else activations)[..., 0] = broken
+    routing = route(group, votes, activations)
+    assert not routing.poses.isfinite().all(-1).any()
+    assert not routing.activations.isfinite().any()
