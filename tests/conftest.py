@@ -1,13 +1,16 @@
 """Shapes in signatures are checked in every test: the hook must be in place before equicaps is first imported."""
 
+import importlib
+import sys
 from collections.abc import Iterator
+from types import ModuleType
 
 import jaxtyping
 import pytest
 import torch
 from hypothesis import settings
 
-jaxtyping.install_import_hook("equicaps", "beartype.beartype")
+_hook = jaxtyping.install_import_hook("equicaps", "beartype.beartype")
 
 torch.set_num_threads(1)
 settings.register_profile("equicaps", deadline=None, derandomize=True, max_examples=40)
@@ -39,7 +42,19 @@ def tolerance(dtype: torch.dtype) -> dict[str, float]:
 
 @pytest.fixture
 def without_shape_checks() -> Iterator[None]:
-    """As a user runs it: our own messages instead of jaxtyping's, and nothing between the tracer and the code."""
+    """As a user runs it: our own messages instead of jaxtyping's."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def plain() -> Iterator[ModuleType]:
+    """A second equicaps, imported as a user does: nothing stands between a tracer and the code."""
+    checked = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "equicaps"}
+    sys.meta_path.remove(_hook.hook)
+    yield importlib.import_module("equicaps")
+    for name in [name for name in sys.modules if name.split(".")[0] == "equicaps"]:
+        del sys.modules[name]
+    sys.modules.update(checked)
+    sys.meta_path.insert(0, _hook.hook)

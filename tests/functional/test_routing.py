@@ -28,7 +28,10 @@ def sample(group: Group, shape: tuple[int, ...], dtype: torch.dtype, m: int = 3,
 def test_route_equals_algorithm_1_as_plain_loops(group, sigma, iterations, dtype, tolerance):
     """Against the paper's lines written as Python loops, votes included."""
     ours, theirs = SIGMAS[sigma]
-    poses, activations = group.exp(0.3 * torch.randn(6, group.algebra_dim, dtype=dtype)), torch.rand(6, dtype=dtype) + 0.1
+    poses, activations = (
+        group.exp(0.3 * torch.randn(6, group.algebra_dim, dtype=dtype)),
+        torch.rand(6, dtype=dtype) + 0.1,
+    )
     transforms = group.exp(0.3 * torch.randn(3, 6, group.algebra_dim, dtype=dtype))
     routing = route(group, group.compose(poses, transforms), activations, iterations=iterations, sigma=ours)
     rotation = isinstance(group, SO2)
@@ -146,7 +149,7 @@ def test_a_silent_input_casts_no_vote(group, agreement, dtype, tolerance):
 
 @pytest.mark.parametrize("group", ALL_GROUPS, ids=repr)
 def test_undefined_inputs_give_zero_activation(group, dtype):
-    """Section 6.1: capsules with only zero inputs produce zero agreement and an undefined pose; gradients are finite."""
+    """Section 6.1: capsules with only zero inputs have zero agreement, an undefined pose and finite gradients."""
     votes = group.random(3, 6, dtype=dtype).requires_grad_()
     activations = torch.zeros(6, dtype=dtype, requires_grad=True)
     routing = route(group, votes, activations)

@@ -115,7 +115,7 @@ def test_a_broken_group_is_refused_with_the_law_it_breaks(group, law):
 
 
 def test_report_carries_what_a_group_raised():
-    with pytest.raises(LawViolationError, match="RuntimeError for batch shape .*not written yet"):
+    with pytest.raises(LawViolationError, match=r"RuntimeError for batch shape .*not written yet"):
         check_group(Raising())
 
 

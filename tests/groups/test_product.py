@@ -5,7 +5,9 @@ from oracles import assert_matches_the_matrix_group
 from equicaps.groups import GL, SE2, SO2, SO3, Product, Scale, Translation
 
 products = pytest.mark.parametrize(
-    "group", [Product(SO2(), Translation(2)), Product(SO3(), Scale(), SE2()), Product(Product(SO2(), SO2()), GL(2))], ids=repr
+    "group",
+    [Product(SO2(), Translation(2)), Product(SO3(), Scale(), SE2()), Product(Product(SO2(), SO2()), GL(2))],
+    ids=repr,
 )
 
 

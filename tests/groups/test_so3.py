@@ -64,7 +64,9 @@ def test_gradient_is_correct_when_the_sum_has_rank_two():
 
 def test_gradient_is_correct_when_the_sum_reflects():
     """det S < 0: the nearest orthogonal matrix is a reflection, the nearest rotation is still unique."""
-    half_turns = [group.exp(torch.tensor(a, dtype=torch.float64) * np.pi) for a in ([1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0])]
+    half_turns = [
+        group.exp(torch.tensor(a, dtype=torch.float64) * np.pi) for a in ([1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0])
+    ]
     votes = torch.stack(half_turns)
     weights = torch.tensor([0.5, 0.8, 1.1], dtype=torch.float64)
     total = (votes * weights[:, None]).sum(0).reshape(3, 3)

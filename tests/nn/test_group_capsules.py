@@ -50,7 +50,9 @@ def test_that_comparison_rejects_a_move_that_is_not_joint(group, case, tolerance
     layer, poses, activations, g = case
     bent = torch.cat((group.compose(g, poses[..., :1, :]), poses[..., 1:, :]), dim=-2)
     with pytest.raises(AssertionError):
-        torch.testing.assert_close(layer(bent, activations).activations, layer(poses, activations).activations, **tolerance)
+        torch.testing.assert_close(
+            layer(bent, activations).activations, layer(poses, activations).activations, **tolerance
+        )
 
 
 def test_two_stacked_layers_stay_equivariant(group, case, tolerance):
@@ -73,7 +75,9 @@ def test_votes_are_poses_times_transforms(dtype):
     group = SO3()
     layer = GroupCapsules(group, 5, 2).to(dtype)
     poses, activations = group.random(5, dtype=dtype), torch.rand(5, dtype=dtype)
-    votes = torch.stack([torch.stack([group.compose(poses[i], layer.transforms[j, i]) for i in range(5)]) for j in range(2)])
+    votes = torch.stack(
+        [torch.stack([group.compose(poses[i], layer.transforms[j, i]) for i in range(5)]) for j in range(2)]
+    )
     sigma = Sigmoid(layer.sigma_parameters["alpha"], layer.sigma_parameters["beta"])
     expected = route(group, votes, activations, sigma=sigma)
     torch.testing.assert_close(layer(poses, activations).poses, expected.poses)
@@ -97,7 +101,9 @@ def test_one_step_of_training_changes_every_parameter():
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.parametrize(("sigma", "names"), [(Sigmoid(3.0, 1.0), {"alpha", "beta"}), (Softmax(), {"alpha"}), (Linear(), set())])
+@pytest.mark.parametrize(
+    ("sigma", "names"), [(Sigmoid(3.0, 1.0), {"alpha", "beta"}), (Softmax(), {"alpha"}), (Linear(), set())]
+)
 def test_sigma_fields_are_trained(sigma, names):
     layer = GroupCapsules(SO2(), 4, 2, sigma=sigma)
     assert set(layer.sigma_parameters) == names

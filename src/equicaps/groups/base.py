@@ -12,6 +12,20 @@ from torch import Tensor
 
 from equicaps.groups.checks import check_arguments
 
+_TENSOR_METHODS = {"compose", "inverse", "act", "mean", "distance", "exp", "log", "contains", "presence"}
+
+
+def _checked(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The same method, which looks at its arguments first."""
+    names = tuple(inspect.signature(method).parameters)[1:]
+
+    @functools.wraps(method)
+    def call(self: "Group", *args: Any, **kwargs: Any) -> Tensor:
+        check_arguments(self, method.__name__, dict(zip(names, args, strict=False)) | kwargs)
+        return method(self, *args, **kwargs)
+
+    return call
+
 
 class Group(ABC):
     r"""A Lie group :math:`(G, \circ)` as a stateless policy object over plain tensors (Section 2 of the paper).
@@ -89,6 +103,7 @@ class Group(ABC):
     def contains(self, g: Float[Tensor, "*batch d"]) -> Bool[Tensor, "*batch"]:
         """Whether g is an element, up to rounding."""
 
+    @_checked
     def presence(self, g: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch"]:
         """1 for an element, 0 for the undefined pose, smooth between.
 
@@ -110,18 +125,3 @@ class Group(ABC):
 
     def __hash__(self) -> int:
         return hash((type(self), *sorted(vars(self).items())))
-
-
-_TENSOR_METHODS = {"compose", "inverse", "act", "mean", "distance", "exp", "log", "contains", "presence"}
-
-
-def _checked(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The same method, which looks at its arguments first."""
-    names = tuple(inspect.signature(method).parameters)[1:]
-
-    @functools.wraps(method)
-    def call(self: Group, *args: Any, **kwargs: Any) -> Tensor:
-        check_arguments(self, method.__name__, dict(zip(names, args, strict=False)) | kwargs)
-        return method(self, *args, **kwargs)
-
-    return call

@@ -81,7 +81,9 @@ def check_alike(where: str, tensors: dict[str, Tensor]) -> None:
 
 def check_broadcast(where: str, batches: dict[str, tuple[int, ...]]) -> None:
     """Raise unless the batch shapes broadcast against each other."""
-    if len(set(batches.values())) == 1:
+    first, *others = batches.values()
+    # Lengths first: comparing a symbolic batch size with another axis would fix its value in an exported program.
+    if all(len(other) == len(first) and other == first for other in others):
         return
     try:
         torch.broadcast_shapes(*batches.values())

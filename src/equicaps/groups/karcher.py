@@ -27,8 +27,8 @@ def karcher_mean(
     Args:
         group: supplies compose, inverse, exp and log; its own ``mean`` is not used.
         elements: votes.
-        weights: non-negative; all zero gives the undefined pose. Give undefined elements weight 0: their log is 0, a vote
-            for the present mean.
+        weights: non-negative; all zero gives the undefined pose. Give undefined elements weight 0: their log is 0, a
+            vote for the present mean.
         iterations: fixed, so that the result is differentiable by plain autograd. Votes within 60 degrees of each other
             reach float32 in 5 and float64 in 10.
 

@@ -1,0 +1,241 @@
+"""Does the suite notice when the mathematics is wrong? Each mutant changes one line in a copy; the tests must fail.
+
+Run: python tests/mutants.py [NAME ...]. Without names, runs all and writes the table to tests/mutants.md.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+COPIED = (
+    "src",
+    "tests",
+    "docs",
+    "examples",
+    "benchmarks",
+    "pyproject.toml",
+    "README.md",
+    "Makefile",
+    "CONTRIBUTING.md",
+)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    file: str
+    before: str
+    after: str
+
+
+MUTANTS = (
+    Mutant("wrong composition order", "groups/so3.py", "(_matrix(g) @ _matrix(h))", "(_matrix(h) @ _matrix(g))"),
+    Mutant(
+        "votes t ∘ p instead of p ∘ t",
+        "nn/group_capsules.py",
+        "compose(poses.unsqueeze(-3), self.transforms)",
+        "compose(self.transforms, poses.unsqueeze(-3))",
+    ),
+    Mutant(
+        "dropped 1/n in the weighted mean",
+        "numerics.py",
+        "return weighted_sum(elements, weights) * safe_reciprocal(total, noise_floor(weights))",
+        "return weighted_sum(elements, weights) + 0 * total",
+    ),
+    Mutant(
+        "dropped 1/n in the agreement",
+        "functional/routing.py",
+        "distance = weighted_mean(distances.unsqueeze(-1), voices)",
+        "distance = (distances * voices).sum(-1, keepdim=True)",
+    ),
+    Mutant("broken inverse on SO(2)", "groups/so2.py", "torch.stack((x, -y), dim=-1)", "torch.stack((-x, y), dim=-1)"),
+    Mutant(
+        "broken inverse on SE", "groups/special_euclidean.py", "-self.rotations.act(back, translation)", "-translation"
+    ),
+    Mutant(
+        "SO(2) mean leaves the group",
+        "groups/so2.py",
+        "return safe_normalize(weighted_sum(elements, weights), noise_floor(weights))",
+        "return weighted_sum(elements, weights) / (weights.sum(-1, keepdim=True) + 1e-9)",
+    ),
+    Mutant(
+        "SO(3) mean leaves the group",
+        "groups/so3.py",
+        "return (projector.flatten(-2) @ forms) * flatten_at_one(torch.relu(2 * purity - 1))",
+        "return S",
+    ),
+    Mutant(
+        "normalisation amplifies noise",
+        "numerics.py",
+        "scaled * _tanhc(scaled.square().sum(-1, keepdim=True))",
+        "scaled / (scaled.square().sum(-1, keepdim=True).sqrt() + 1e-30)",
+    ),
+    Mutant(
+        "δ of GL not left-invariant",
+        "groups/gl.py",
+        "relative = self.compose(self.inverse(g), h)",
+        "relative = h - g + self.identity(dtype=g.dtype, device=g.device)",
+    ),
+    Mutant(
+        "δ of SO(2) not left-invariant",
+        "groups/so2.py",
+        "(1 - (g * h).sum(-1)) / 2",
+        "(1 - (g * h).sum(-1)) / 2 + 0.1 * (g - h)[..., 0] ** 2",
+    ),
+    Mutant(
+        "δ of Scale not left-invariant",
+        "groups/scale.py",
+        "(self.log(g) - self.log(h)).abs().squeeze(-1)",
+        "(g - h).abs().squeeze(-1)",
+    ),
+    Mutant(
+        "σ on the wrong argument (δ, not -δ)",
+        "functional/routing.py",
+        "weights = sigma(-distances) * a",
+        "weights = sigma(distances) * a",
+    ),
+    Mutant(
+        "mean of σ instead of σ of the mean",
+        "functional/routing.py",
+        "sigma(-distance).squeeze(-1) * defined",
+        "weighted_mean(sigma(-distances).unsqueeze(-1), voices).squeeze(-1) * defined",
+    ),
+    Mutant(
+        "direct instead of semidirect SE",
+        "groups/special_euclidean.py",
+        "return torch.cat((rotation, self.act(g, h_translation)), dim=-1)",
+        "return torch.cat((rotation, g.split(self._sizes, dim=-1)[1] + h_translation), dim=-1)",
+    ),
+    Mutant(
+        "weights not multiplied by a",
+        "functional/routing.py",
+        "weights = sigma(-distances) * a",
+        "weights = sigma(-distances)",
+    ),
+    Mutant(
+        "one iteration too few",
+        "functional/routing.py",
+        "for _ in range(iterations):",
+        "for _ in range(max(iterations - 1, 0)):",
+    ),
+    Mutant(
+        "softmax over inputs",
+        "functional/sigma.py",
+        "torch.softmax(self.alpha * x, dim=-2)",
+        "torch.softmax(self.alpha * x, dim=-1)",
+    ),
+    Mutant("β dropped from the sigmoid", "functional/sigma.py", "self.alpha * x + self.beta", "self.alpha * x"),
+    Mutant(
+        "activation of undefined poses",
+        "functional/routing.py",
+        "defined = group.presence(poses) * evidence(weights)",
+        "defined = 1",
+    ),
+    Mutant(
+        "silent inputs vote",
+        "numerics.py",
+        "return torch.tanh(activations / (CANCELLATION * NO_EVIDENCE)).square()",
+        "return torch.ones_like(activations)",
+    ),
+    Mutant(
+        "clockwise rotations",
+        "groups/so2.py",
+        "torch.cat((torch.cos(algebra), torch.sin(algebra)), dim=-1)",
+        "torch.cat((torch.cos(algebra), -torch.sin(algebra)), dim=-1)",
+    ),
+    Mutant("SE(2) exponential without arc", "groups/se2.py", "velocity) * _sinc(angle / 2)", "velocity)"),
+    Mutant(
+        "arithmetic instead of geometric mean",
+        "groups/scale.py",
+        "torch.exp(weighted_mean(self.log(elements), present))",
+        "weighted_mean(elements, present)",
+    ),
+    Mutant("product weights ignored", "groups/product.py", "weight * factor.distance(p, q)", "factor.distance(p, q)"),
+    Mutant(
+        "singular matrices inverted to inf",
+        "numerics.py",
+        "inverse = adjugate * safe_reciprocal(determinant, SINGULAR)",
+        "inverse = adjugate / determinant",
+    ),
+    Mutant(
+        "Karcher step from the wrong side",
+        "groups/karcher.py",
+        "mean = group.compose(mean, group.exp(weighted_mean(tangents, weights)))",
+        "mean = group.compose(group.exp(weighted_mean(tangents, weights)), mean)",
+    ),
+    Mutant(
+        "NaN swallowed",
+        "numerics.py",
+        "return torch.matmul(weights.unsqueeze(-2), elements).squeeze(-2)",
+        "return torch.matmul(weights.nan_to_num().unsqueeze(-2), elements.nan_to_num()).squeeze(-2)",
+    ),
+    Mutant("law checker accepts everything", "testing/check.py", "if not report.ok:", "if False:"),
+    Mutant(
+        "errors measured on the wrong side",
+        "testing/errors.py",
+        "(actual - expected).abs().max()",
+        "(actual - actual).abs().max()",
+    ),
+)
+
+
+def run(mutant: Mutant) -> tuple[str, str]:
+    """Verdict and what noticed it first."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+            elif source.exists():
+                shutil.copy(source, copy / name)
+        path = copy / "src" / "equicaps" / mutant.file
+        text = path.read_text()
+        if text.count(mutant.before) != 1:
+            return "STALE", f"`{mutant.before}` occurs {text.count(mutant.before)} times in {mutant.file}"
+        path.write_text(text.replace(mutant.before, mutant.after))
+        environment = os.environ | {
+            "PYTHONPATH": str(copy / "src"),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header"]
+        result = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+        where = subprocess.run(
+            [sys.executable, "-c", "import equicaps; print(equicaps.__file__)"],
+            env=environment, cwd=copy, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        if str(copy) not in where.stdout:
+            return "BROKEN", f"tested {where.stdout.strip()} instead of the copy"
+        noticed = re.search(r"^(?:FAILED|ERROR) (\S+)", result.stdout, re.MULTILINE)
+        return (
+            ("killed", noticed.group(1))
+            if result.returncode == 1 and noticed
+            else ("SURVIVED", f"pytest exit {result.returncode}")
+        )
+
+
+def main(names: list[str]) -> int:
+    chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
+    lines = ["| mutant | file | verdict | first test to notice |", "|---|---|---|---|"]
+    with ThreadPoolExecutor(2) as pool:
+        for mutant, (verdict, detail) in zip(chosen, pool.map(run, chosen), strict=True):
+            print(f"{verdict:<9} {mutant.name}: {detail}", flush=True)
+            lines.append(f"| {mutant.name} | `{mutant.file}` | {verdict} | `{detail}` |")
+    killed = sum("| killed |" in line for line in lines)
+    print(f"{killed} of {len(chosen)} killed")
+    if not names:
+        title = f"# Mutants\n\n{killed} of {len(chosen)} killed. Made by `python tests/mutants.py`.\n\n"
+        (ROOT / "tests" / "mutants.md").write_text(title + "\n".join(lines) + "\n")
+    return 0 if killed == len(chosen) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
