@@ -26,6 +26,10 @@ COPIED = (
     "CONTRIBUTING.md",
 )
 
+ORDER = [
+    f"tests/{name}" for name in ("groups", "functional", "nn", "testing", "test_errors.py", "docs")
+]  # fastest first
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -206,7 +210,7 @@ def run(mutant: Mutant) -> tuple[str, str]:
             "OMP_NUM_THREADS": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header"]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", *ORDER]
         result = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
         where = subprocess.run(
             [sys.executable, "-c", "import equicaps; print(equicaps.__file__)"],
