@@ -6,6 +6,7 @@ resident set (read from /proc, so on Linux only). CPU time, not wall time: other
 """
 
 import argparse
+import ctypes
 import json
 import platform
 import subprocess
@@ -48,6 +49,7 @@ def measure(name: str, backward: bool) -> dict[str, float | str | bool]:
             if backward:
                 (routing.poses.sum() + routing.activations.sum()).backward()
 
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # give back what making the votes left behind
     reset_peak()
     before = resident("VmRSS")
     step()

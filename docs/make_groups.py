@@ -5,6 +5,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import torch
+
 from equicaps import groups
 from equicaps.groups import GL, SE2, SE3, SO2, SO3, Group, Product, Scale, Translation
 
@@ -79,10 +81,12 @@ def _yes_or_no(value: bool) -> str:
 
 
 def _undefined_pose(group: Group) -> str:
-    zero = group.identity() * 0
-    if group.presence(zero) > 0.5:
-        return "zero vector; only the activation tells"
-    return "zero vector" if group.mean_is_closed else "zero vector, and every mean outside the group"
+    zero = torch.zeros(group.dim)
+    if group.presence(zero) == 1:
+        return "only the activation tells"
+    faded = group.fade(group.random(generator=torch.Generator().manual_seed(0)), torch.zeros(()))
+    where = "zero vector" if (faded == 0).all() else "zero rotation"
+    return where if group.mean_is_closed else f"{where}, and every mean outside the group"
 
 
 def _cell(value: object) -> str:

@@ -7,24 +7,67 @@ of the sum it came from, :math:`1/\ell` becomes :math:`\tanh(\ell/\varphi)/\ell`
 instead of rounding noise blown up to a direction.
 """
 
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-CANCELLATION = 1e-3
-"""Resultant length, relative to the sum of weights, at which votes count as cancelling."""
+P = ParamSpec("P")
+R = TypeVar("R")
+
+CANCELLATION = 0.05
+"""Resultant length, relative to the sum of weights, at which votes count as cancelling.
+
+A single mean would bear 1e-3. But every routing iteration divides the rounding of the last one by this number once
+more: with 0.05, two iterations stay within 1e-4 in float32 for any votes.
+"""
+
+OPPOSED_WEIGHTS = 1e-3
+"""Sum of weights, relative to the sum of their sizes, at which weights of both signs count as cancelling."""
 
 NO_EVIDENCE = 1e-9
-"""Sum of weights at which the bend begins; poses are undefined below ``CANCELLATION * NO_EVIDENCE``."""
+"""Sum of weights that counts as nothing beside an ordinary one; a thousandth of it counts as zero."""
+
+FAINT_VOICE = 1e-3
+"""Activation, relative to the largest, at which an input capsule stops to count in the mean distance."""
+
+FAINT_RESPONSE = 0.1
+"""Length of a response, relative to its running root mean square, at which an image capsule's pose fades."""
 
 SINGULAR = 1e-6
-"""Relative determinant at which a matrix counts as singular; the rounding noise of float32 determinants."""
+"""Reciprocal condition number at which a matrix counts as singular; about the rounding noise of float32."""
+
+FAINT_ADJUGATE = 1e-5
+"""Size of the adjugate of a matrix of size 1 at which it counts as noise."""
 
 ZERO_MATRIX = 1e-12
 """Size at which a matrix counts as zero."""
 
-SQUARINGS = 12
-"""Squarings in :func:`dominant_projector`: eigenvalues closer than about 2**-12 of their size count as one."""
+NEWTON_STEPS = 2
+"""Steps that polish an inverse; each squares its error."""
+
+TIE_SQUARINGS = 5
+"""Squarings after which :func:`dominant_projector` looks for ties: eigenvalues within about 5 percent fade."""
+
+SQUARINGS = 8
+"""Squarings after which the projector is exact wherever there is no tie."""
+
+
+def full_precision(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, kept out of autocast: a guarantee in float32 does not survive bfloat16 products."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        devices = {value.device.type for value in args if isinstance(value, Tensor)}
+        if not any(torch.is_autocast_enabled(device) for device in devices):
+            return function(*args, **kwargs)
+        with torch.autocast(devices.pop(), enabled=False):
+            return function(*args, **kwargs)
+
+    return call
 
 
 def membership_tolerance(dtype: torch.dtype) -> float:
@@ -37,15 +80,20 @@ def law_tolerance(dtype: torch.dtype) -> float:
     return float(torch.finfo(dtype).eps ** 0.6)
 
 
-def noise_floor(weights: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch 1"]:
+def noise_floor(weights: Float[Tensor, "*batch n"], relative: float = CANCELLATION) -> Float[Tensor, "*batch 1"]:
     """Length below which a weighted sum of unit elements is indistinguishable from cancellation."""
-    return CANCELLATION * (weights.abs().sum(-1, keepdim=True) + NO_EVIDENCE)
+    return relative * (weights.abs().sum(-1, keepdim=True) + NO_EVIDENCE)
 
 
 def safe_normalize(vector: Float[Tensor, "*batch d"], floor: Float[Tensor, "*#batch 1"]) -> Float[Tensor, "*batch d"]:
     r"""The saturating direction :math:`S \tanh(|S|/\varphi) / |S|`; unit far above the floor, zero at zero."""
     scaled = vector / floor
     return scaled * _tanhc(scaled.square().sum(-1, keepdim=True))
+
+
+def saturating_inverse(square: Float[Tensor, "*batch"], floor: Float[Tensor, "*#batch"]) -> Float[Tensor, "*batch"]:
+    r"""The saturating :math:`\tanh(\ell/\varphi) / \ell` of a length given by its square."""
+    return _tanhc(square / floor.square()) / floor
 
 
 def safe_reciprocal(x: Float[Tensor, "*batch"], floor: float | Float[Tensor, "*#batch"]) -> Float[Tensor, "*batch"]:
@@ -59,14 +107,15 @@ def flatten_at_one(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
     return x * (2 - x)
 
 
-def speaks(activations: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
-    """1 for an active capsule, 0 for a silent one, whose pose is undefined; smooth between."""
-    return torch.tanh(activations / (CANCELLATION * NO_EVIDENCE)).square()
+def speaks(activations: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+    """1 for an active capsule, 0 for one that is silent beside the loudest, whose pose is undefined; smooth between."""
+    loudest = activations.abs().amax(-1, keepdim=True) + NO_EVIDENCE
+    return torch.tanh((activations / (FAINT_VOICE * loudest)).square())
 
 
 def evidence(weights: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
     """1 where the weights carry a weighted mean, 0 where they are all zero or cancel, smooth between."""
-    return torch.tanh(weights.sum(-1) / noise_floor(weights).squeeze(-1)).square()
+    return torch.tanh(weights.sum(-1) / noise_floor(weights, OPPOSED_WEIGHTS).squeeze(-1)).square()
 
 
 def weighted_sum(
@@ -81,20 +130,25 @@ def weighted_mean(
 ) -> Float[Tensor, "*batch d"]:
     """The affine combination of ``elements`` with the weights; the zero vector without evidence."""
     total = weights.sum(-1, keepdim=True)
-    return weighted_sum(elements, weights) * safe_reciprocal(total, noise_floor(weights))
+    return weighted_sum(elements, weights) * safe_reciprocal(total, noise_floor(weights, OPPOSED_WEIGHTS))
 
 
-def dominant_projector(symmetric: Float[Tensor, "*batch k k"]) -> Float[Tensor, "*batch k k"]:
-    r"""The projector onto the dominant eigenvector, by squaring: :math:`A^{2^s} / \mathrm{tr}\, A^{2^s}`.
+def dominant_projector(
+    symmetric: Float[Tensor, "*batch k k"],
+) -> tuple[Float[Tensor, "*batch k k"], Float[Tensor, "*batch"]]:
+    r"""The projector onto the dominant eigenvector, :math:`A^{2^s} / \mathrm{tr}\, A^{2^s}`, and how unique that is.
 
-    Products and quotients only: it exports, and its gradient is finite wherever eigenvalues meet (there the projector
-    becomes the average over the eigenspace). Expects a positive semidefinite, non-zero matrix.
+    Products and quotients only: it exports, and its gradient is finite wherever eigenvalues meet. Uniqueness is 1 for
+    one eigenvector clearly ahead and 0 where two or more tie: :math:`2\,\mathrm{tr} P^2 - 1`, cut off at 0, after fewer
+    squarings, so that it fades before rounding can choose between them. Expects a positive semidefinite matrix, not 0.
     """
-    power = symmetric
-    for _ in range(SQUARINGS):
+    power, purity = symmetric, symmetric.new_zeros(())
+    for squaring in range(1, SQUARINGS + 1):
         power = power @ power
         power = power / _trace(power)
-    return power
+        if squaring == TIE_SQUARINGS:
+            purity = power.square().sum((-2, -1))
+    return power, flatten_at_one(torch.relu(2 * purity - 1))
 
 
 def safe_inverse(
@@ -102,9 +156,10 @@ def safe_inverse(
 ) -> tuple[Float[Tensor, "*batch n n"], Float[Tensor, "*batch"]]:
     r"""The inverse that falls to the zero matrix where the matrix is singular, and how regular the matrix is.
 
-    :math:`A^{-1} = \mathrm{adj}(A) / \det A` with the saturating reciprocal, on A scaled to
-    :math:`|A|_F = \sqrt n` so that singular is relative. Adjugate and determinant are polynomials in A
-    (Faddeev-LeVerrier), so value and gradient are finite everywhere; one Newton step removes their rounding.
+    :math:`A^{-1} = \mathrm{adj}(A) / \det A` with the saturating reciprocal, relative to the size of A and of its
+    adjugate: what saturates is the reciprocal condition number :math:`n / (|A|_F |A^{-1}|_F)`. Adjugate and determinant
+    are polynomials in A (Faddeev-LeVerrier), so value and gradient are finite everywhere; Newton steps remove their
+    rounding.
     """
     n = matrix.shape[-1]
     size = torch.sqrt(matrix.square().sum((-2, -1), keepdim=True) / n + ZERO_MATRIX**2)
@@ -114,10 +169,14 @@ def safe_inverse(
     for k in range(1, n):
         adjugate = product - (_trace(product) / k) * identity
         product = unit @ adjugate
-    determinant = _trace(product) / n  # up to the sign that adjugate and determinant share
-    inverse = adjugate * safe_reciprocal(determinant, SINGULAR)
-    inverse = inverse @ (2 * identity - unit @ inverse)
-    return inverse / size, torch.tanh(determinant / SINGULAR).square().squeeze((-2, -1))
+    # Adjugate and determinant are so far known up to a sign that they share.
+    adjugate_size = torch.sqrt(adjugate.square().sum((-2, -1), keepdim=True) / n + ZERO_MATRIX**2)
+    condition = _trace(product) / n / adjugate_size
+    known = torch.tanh(adjugate_size / FAINT_ADJUGATE).square()  # at rank n - 2 the adjugate is noise, too
+    inverse = adjugate / adjugate_size * safe_reciprocal(condition, SINGULAR) * known
+    for _ in range(NEWTON_STEPS):
+        inverse = inverse @ (2 * identity - unit @ inverse)
+    return inverse / size, (torch.tanh(condition / SINGULAR).square() * known).squeeze((-2, -1))
 
 
 def _tanhc(square: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:

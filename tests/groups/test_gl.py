@@ -4,6 +4,7 @@ from oracles import assert_matches_the_matrix_group
 
 from equicaps.functional import route
 from equicaps.groups import GL
+from equicaps.testing import check_group
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
@@ -11,7 +12,7 @@ def test_matches_the_matrix_group(n, shape, dtype, tolerance):
     assert_matches_the_matrix_group(GL(n), shape, dtype, **tolerance)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 6])
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 8])
 def test_inverse_is_the_matrix_inverse_also_of_reflections(n, dtype):
     matrix = torch.linalg.qr(torch.randn(20, n, n, dtype=torch.float64)).Q * torch.linspace(0.2, 3, n).double()
     matrix[0, 0] *= -1  # flips the sign of one determinant, whatever it was
@@ -56,6 +57,21 @@ def test_inverse_of_a_rank_deficient_matrix_is_zero_with_finite_gradient(rank, d
     assert inverse.isfinite().all()
     assert matrix.grad.isfinite().all()
     assert GL(3).presence(matrix) < 0.1
+
+
+def test_anisotropic_matrices_are_regular():
+    """diag(1, 1e-4, 1e-4): condition number 1e4, and left-invariance of δ holds there."""
+    group = GL(3)
+    g = torch.diag(torch.tensor([1.0, 1e-4, 1e-4], dtype=torch.float64)).flatten()
+    p, q = group.random(dtype=torch.float64), group.random(dtype=torch.float64)
+    assert group.contains(g)
+    torch.testing.assert_close(group.compose(group.inverse(g), g), group.identity(dtype=torch.float64))
+    torch.testing.assert_close(group.distance(group.compose(g, p), group.compose(g, q)), group.distance(p, q))
+
+
+@pytest.mark.parametrize("n", [6, 8])
+def test_large_groups_pass_the_check(n):
+    assert check_group(GL(n)).ok
 
 
 def test_declares_which_condition_of_theorem_1_it_cannot_promise():

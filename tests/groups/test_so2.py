@@ -27,7 +27,7 @@ def test_a_quarter_turn_is_counter_clockwise_with_y_up(dtype):
 
 
 def test_mean_is_the_direction_of_the_sum(shape, dtype, tolerance):
-    votes, weights = group.random(*shape, 7, dtype=dtype), torch.rand(*shape, 7, dtype=dtype)
+    votes, weights = group.exp(torch.randn(*shape, 7, 1, dtype=dtype) / 4), torch.rand(*shape, 7, dtype=dtype)
     total = (votes * weights[..., None]).sum(-2)
     expected = total / total.norm(dim=-1, keepdim=True)
     torch.testing.assert_close(group.mean(votes, weights), expected, **tolerance)
@@ -37,15 +37,15 @@ def test_mean_has_unit_length_to_the_last_bit_unless_votes_cancel():
     votes, weights = group.random(1000, 3, dtype=torch.float64), torch.rand(1000, 3, dtype=torch.float64)
     resultant = (votes * weights[..., None]).sum(-2).norm(dim=-1) / weights.sum(-1)
     length = group.mean(votes, weights).norm(dim=-1)
-    clear = resultant > 30 * CANCELLATION
-    assert 0.9 < clear.double().mean() < 1
-    torch.testing.assert_close(length[clear], torch.ones_like(length[clear]), rtol=1e-15, atol=0)
+    clear = resultant > 0.9
+    assert 0.05 < clear.double().mean() < 1
+    torch.testing.assert_close(length[clear], torch.ones_like(length[clear]), rtol=1e-14, atol=0)
 
 
 def test_votes_that_cancel_shrink_smoothly(dtype):
     """The length falls from 1 to 0 as the resultant does; its slope is bounded by 1 / CANCELLATION."""
     votes = torch.tensor([[1.0, 0.0], [-1.0, 0.0]], dtype=dtype)
-    imbalance = torch.linspace(0, 0.02, 2001, dtype=dtype)
+    imbalance = torch.linspace(0, 0.3, 2001, dtype=dtype)
     weights = torch.stack((1 + imbalance, 1 - imbalance), dim=-1) / 2
     length = group.mean(votes.expand(2001, 2, 2), weights).norm(dim=-1)
     assert length[0] == 0

@@ -129,5 +129,15 @@ def test_initialisation_is_seeded_and_state_round_trips():
     assert torch.equal(first.raw_transforms, third.raw_transforms)
 
 
+def test_sigma_shows_what_was_trained_and_reset_starts_anew():
+    layer = GroupCapsules(SO2(), 4, 2, sigma=Sigmoid(3.0, 1.0), dtype=torch.float64, device="cpu")
+    with torch.no_grad():
+        layer.sigma_parameters["alpha"].fill_(9.0)
+    assert layer.sigma.alpha.item() == 9.0
+    layer.reset_parameters()
+    assert layer.sigma.alpha.item() == 3.0
+    assert layer.raw_transforms.dtype == torch.float64
+
+
 def test_repr_shows_the_mathematical_signature():
     assert "6 -> 4 capsules on SO(3)" in repr(GroupCapsules(SO3(), 6, 4))

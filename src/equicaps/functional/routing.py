@@ -8,7 +8,7 @@ from torch import Tensor
 from equicaps.functional.sigma import Sigma, Sigmoid
 from equicaps.groups import Group
 from equicaps.groups.checks import check_alike, check_floating
-from equicaps.numerics import evidence, speaks, weighted_mean
+from equicaps.numerics import evidence, full_precision, speaks, weighted_mean
 
 
 class Routing(NamedTuple):
@@ -22,6 +22,7 @@ class Routing(NamedTuple):
 Agreement = Literal["mean", "weighted"]
 
 
+@full_precision
 def route(
     group: Group,
     votes: Float[Tensor, "*batch m n d"],
@@ -41,7 +42,7 @@ def route(
 
     Theorems 1 and 2: ``route(g ∘ votes).poses == g ∘ route(votes).poses`` and activations and weights do not change.
     Exact to rounding as long as ``group.mean_is_closed`` and the mean is defined. Where it is not (votes that cancel,
-    no activation), the pose is the zero vector and the activation 0.
+    no activation), the pose is undefined (``group.presence`` 0) and the activation 0. Not affected by autocast.
 
     Args:
         group: its ``mean`` is M, its ``distance`` δ.
@@ -55,25 +56,26 @@ def route(
     Returns:
         Poses, activations and the weights of the last mean.
     """
-    check_options(f"route on {group!r}", iterations, sigma, agreement)
     _check(group, votes, activations)
+    check_options(f"route on {group!r}", iterations, sigma, agreement)
     a = activations.unsqueeze(-2)
     weights = a.expand(votes.shape[:-1])
     poses = group.mean(votes, weights)
     distances = group.distance(poses.unsqueeze(-2), votes)
     for _ in range(iterations):
         weights = sigma(-distances) * a
-        poses = group.mean(votes, weights)
+        # What was undefined stays undefined: a faint pose would tip the weights and so name its own noise.
+        poses = group.fade(group.mean(votes, weights), group.presence(poses))
         distances = group.distance(poses.unsqueeze(-2), votes)
-    voices = speaks(a).expand_as(weights) if agreement == "mean" else weights
-    distance = weighted_mean(distances.unsqueeze(-1), voices)
+    heard = speaks(a).expand_as(weights) if agreement == "mean" else weights
+    distance = weighted_mean(distances.unsqueeze(-1), heard)
     defined = group.presence(poses) * evidence(weights)
     return Routing(poses, sigma(-distance).squeeze(-1) * defined, weights)
 
 
 def check_options(where: str, iterations: object, sigma: object, agreement: object) -> None:
     """Raise unless the three choices of Algorithm 1 are legal ones."""
-    if not isinstance(iterations, int) or iterations < 0:
+    if not isinstance(iterations, int) or isinstance(iterations, bool) or iterations < 0:
         raise ValueError(f"{where}: `iterations` must be 0 (no routing), 1, 2, ..., but is {iterations!r}.")
     if not isinstance(sigma, Sigma):
         raise TypeError(f"{where}: `sigma` must be a Sigma such as Sigmoid(), Linear() or Softmax(), but is {sigma!r}.")
@@ -82,6 +84,8 @@ def check_options(where: str, iterations: object, sigma: object, agreement: obje
 
 
 def _check(group: Group, votes: Tensor, activations: Tensor) -> None:
+    if not isinstance(group, Group):
+        raise TypeError(f"route: `group` must be a Group such as SO2(), but is {group!r}.")
     where = f"route on {group!r}"
     check_floating(where, "votes", votes)
     check_floating(where, "activations", activations)

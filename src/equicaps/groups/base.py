@@ -15,13 +15,15 @@ from equicaps.groups.checks import check_arguments
 _TENSOR_METHODS = {"compose", "inverse", "act", "mean", "distance", "exp", "log", "contains", "presence"}
 
 
-def _checked(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _checked(name: str, method: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The same method, which looks at its arguments first."""
     names = tuple(inspect.signature(method).parameters)[1:]
 
     @functools.wraps(method)
     def call(self: "Group", *args: Any, **kwargs: Any) -> Tensor:
-        check_arguments(self, method.__name__, dict(zip(names, args, strict=False)) | kwargs)
+        tensors = [*args, *(kwargs[key] for key in names[len(args) :] if key in kwargs)]
+        if len(tensors) == len(names) == len(args) + len(kwargs):  # otherwise Python's own error says it best
+            check_arguments(self, name, names, tensors)
         return method(self, *args, **kwargs)
 
     return call
@@ -38,7 +40,8 @@ class Group(ABC):
     - δ is left-invariant, :math:`δ(g \circ p, g \circ q) = δ(p, q)`.
 
     A group that cannot promise one of them says so in its class attributes, and :func:`equicaps.testing.check_group`
-    measures it. The *undefined pose* is the zero vector: what ``mean`` returns without evidence.
+    measures it. An *undefined pose* has ``presence`` 0 or activation 0; without evidence ``mean`` returns the zero
+    vector.
 
     To add a group, write the ten abstract methods below. Their arguments are checked (shape, dtype, device) before they
     are called, so that no method needs to.
@@ -103,7 +106,7 @@ class Group(ABC):
     def contains(self, g: Float[Tensor, "*batch d"]) -> Bool[Tensor, "*batch"]:
         """Whether g is an element, up to rounding."""
 
-    @_checked
+    @functools.partial(_checked, "presence")
     def presence(self, g: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch"]:
         """1 for an element, 0 for the undefined pose, smooth between.
 
@@ -112,10 +115,18 @@ class Group(ABC):
         """
         return torch.ones_like(g[..., 0])
 
+    def fade(self, g: Float[Tensor, "*batch d"], presence: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
+        """Let g become undefined as ``presence`` falls from 1 to 0, without leaving left-equivariance.
+
+        By default shrinks to the zero vector, which is right where the group acts linearly on its coordinates. Those
+        that the group shifts must not shrink: a group that does not override ``presence`` keeps g as it is.
+        """
+        return g if type(self).presence is Group.presence else g * presence.unsqueeze(-1)
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name in _TENSOR_METHODS & vars(cls).keys():
-            setattr(cls, name, _checked(vars(cls)[name]))
+            setattr(cls, name, _checked(name, vars(cls)[name]))
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)

@@ -1,6 +1,7 @@
 """Errors that say what was expected, what came and what to do. Shapes, dtypes and devices only: values stay lazy, so
 that ``torch.export`` and ``torch.compile`` see straight-line code."""
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -16,17 +17,22 @@ class Sizes(Protocol):
     point_dim: int
 
 
-def check_arguments(group: Sizes, method: str, arguments: dict[str, Tensor]) -> None:
+def check_arguments(group: Sizes, method: str, names: Sequence[str], tensors: Sequence[Tensor]) -> None:
     """Raise unless every argument of a group's method has its trailing size and all share dtype, device and batch."""
     where = f"{group!r}.{method}"
+    arguments = dict(zip(names, tensors, strict=True))
     for name, tensor in arguments.items():
         check_floating(where, name, tensor)
     check_alike(where, arguments)
     if method == "mean":
-        check_mean(group, where, **arguments)
+        check_mean(group, where, *tensors)
         return
-    for name, tensor in arguments.items():
-        size, kind = _trailing_size(group, method, name)
+    element = (group.dim, "coordinates of a group element")
+    kinds = {
+        "act": (element, (group.point_dim, "coordinates of a point")),
+        "exp": ((group.algebra_dim, "coordinates of a Lie algebra vector"),),
+    }.get(method, (element,) * len(tensors))
+    for (name, tensor), (size, kind) in zip(arguments.items(), kinds, strict=True):
         if tensor.ndim == 0 or tensor.shape[-1] != size:
             raise ValueError(
                 f"{where}: `{name}` must have shape (*batch, {size}), the {kind} in one trailing axis, "
@@ -56,14 +62,9 @@ def check_floating(where: str, name: str, tensor: object) -> None:
     """Raise unless ``tensor`` is a tensor of floating point numbers."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{where}: `{name}` must be a torch.Tensor, but is {type(tensor).__name__}.")
-    if not tensor.is_floating_point():
+    if tensor.dtype not in (torch.float32, torch.float64):
         raise TypeError(
-            f"{where}: `{name}` must be floating point, but has dtype {tensor.dtype}; convert it with `.float()`."
-        )
-    if tensor.dtype == torch.float16:
-        raise TypeError(
-            f"{where}: `{name}` is float16, whose range is too narrow for weighted means; "
-            "use bfloat16 or, for exactness, float32."
+            f"{where}: `{name}` must be float32 or float64, but has dtype {tensor.dtype}; convert it with `.float()`."
         )
 
 
@@ -100,9 +101,9 @@ def check_count(where: str, name: str, value: object) -> None:
         raise ValueError(f"{where}: `{name}` must be at least 1, but is {value}.")
 
 
-def _trailing_size(group: Sizes, method: str, name: str) -> tuple[int, str]:
-    if name == "points":
-        return group.point_dim, "coordinates of a point"
-    if method == "exp":
-        return group.algebra_dim, "coordinates of a Lie algebra vector"
-    return group.dim, "coordinates of a group element"
+def check_positive(where: str, name: str, value: object) -> None:
+    """Raise unless ``value`` is a positive, finite number."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{where}: `{name}` must be a number, but is {value!r} ({type(value).__name__}).")
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{where}: `{name}` must be positive and finite, but is {value!r}.")

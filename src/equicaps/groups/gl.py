@@ -11,6 +11,7 @@ from equicaps.groups.base import Group
 from equicaps.groups.checks import check_count
 from equicaps.numerics import safe_inverse, weighted_mean
 
+LARGEST = 8
 _SQUARE_ROOTS = 4
 _ROOT_ITERATIONS = 10
 _QUADRATURE = [((x + 1) / 2, w / 2) for x, w in np.transpose(np.polynomial.legendre.leggauss(8)).tolist()]
@@ -29,6 +30,10 @@ class GL(Group):
 
     def __init__(self, n: int) -> None:
         check_count("GL", "n", n)
+        if n > LARGEST:
+            raise ValueError(
+                f"GL: `n` must be at most {LARGEST}, where inverses are still exact in float32, but is {n}."
+            )
         self.point_dim = n
         self.dim = self.algebra_dim = n * n
 

@@ -1,5 +1,6 @@
 """The general weighted mean."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -10,8 +11,8 @@ from equicaps.numerics import evidence, weighted_mean
 
 def karcher_mean(
     group: Group,
-    elements: Float[Tensor, "*batch n d"],
-    weights: Float[Tensor, "*batch n"],
+    elements: Float[Tensor, "*#batch n d"],
+    weights: Float[Tensor, "*#batch n"],
     *,
     iterations: int = 12,
 ) -> Float[Tensor, "*batch d"]:
@@ -35,15 +36,17 @@ def karcher_mean(
     Returns:
         The mean, over axis -2.
     """
+    if not isinstance(group, Group):
+        raise TypeError(f"karcher_mean: `group` must be a Group such as SO2(), but is {group!r}.")
     where = f"karcher_mean on {group!r}"
     check_count(where, "iterations", iterations)
     check_floating(where, "elements", elements)
     check_floating(where, "weights", weights)
     check_alike(where, {"elements": elements, "weights": weights})
     check_mean(group, where, elements, weights)
-    heaviest = (
-        weights.expand(elements.shape[:-1]).argmax(-1)[..., None, None].expand(*elements.shape[:-2], 1, group.dim)
-    )
+    batch = torch.broadcast_shapes(elements.shape[:-2], weights.shape[:-1])
+    elements, weights = elements.expand(*batch, -1, -1), weights.expand(*batch, -1)
+    heaviest = weights.argmax(-1)[..., None, None].expand(*batch, 1, group.dim)
     mean = elements.gather(-2, heaviest).squeeze(-2)
     for _ in range(iterations):
         tangents = group.log(group.compose(group.inverse(mean).unsqueeze(-2), elements))

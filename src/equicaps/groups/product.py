@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from equicaps.groups.base import Group
+from equicaps.groups.checks import check_positive
 
 
 class Product(Group):
@@ -24,10 +25,12 @@ class Product(Group):
         if len(factors) < 2 or not all(isinstance(factor, Group) for factor in factors):
             raise ValueError(f"Product: expected two or more groups, such as Product(SO2(), Scale()), got {factors!r}.")
         weights = (1.0,) * len(factors) if weights is None else tuple(weights)
-        if len(weights) != len(factors) or not all(weight > 0 for weight in weights):
+        if len(weights) != len(factors):
             raise ValueError(
-                f"Product: `weights` must be {len(factors)} positive numbers, one for each factor, but is {weights!r}."
+                f"Product: `weights` must be {len(factors)} numbers, one for each factor, but there are {len(weights)}."
             )
+        for weight in weights:
+            check_positive("Product", "weights", weight)
         self.factors = factors
         self.weights = weights
         self.dim = sum(factor.dim for factor in factors)
@@ -98,6 +101,11 @@ class Product(Group):
         """The product of the factors' presences: undefined in one is undefined."""
         parts = zip(self.factors, self.split(g), strict=True)
         return torch.stack([factor.presence(p) for factor, p in parts]).prod(0)
+
+    def fade(self, g: Float[Tensor, "*batch d"], presence: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
+        """Factor by factor."""
+        parts = zip(self.factors, self.split(g), strict=True)
+        return torch.cat([factor.fade(p, presence) for factor, p in parts], dim=-1)
 
     def split(self, g: Float[Tensor, "*batch d"]) -> tuple[Tensor, ...]:
         """The coordinates of each factor."""

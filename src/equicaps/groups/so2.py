@@ -22,7 +22,7 @@ class SO2(Group):
         self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
     ) -> Float[Tensor, "*shape 2"]:
         """The unit vector (1, 0)."""
-        return torch.tensor([1.0, 0.0], dtype=dtype, device=device).expand(*shape, 2)
+        return torch.eye(1, 2, dtype=dtype, device=device).squeeze(0).expand(*shape, 2)
 
     def compose(self, g: Float[Tensor, "*#batch 2"], h: Float[Tensor, "*#batch 2"]) -> Float[Tensor, "*batch 2"]:
         """The complex product."""

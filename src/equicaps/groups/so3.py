@@ -50,13 +50,11 @@ class SO3(Group):
     ) -> Float[Tensor, "*batch 9"]:
         """Weighted sum projected onto SO(3)."""
         S = safe_normalize(weighted_sum(elements, weights), noise_floor(weights))
-        forms = _QUATERNION_FORMS.to(S)
+        forms = _quaternion_forms(S)
         K = (S @ forms.mT).unflatten(-1, (4, 4))
         # The eigenvalues of K sum to 0 and lie in [-√3, √3], since |S| is at most 1.
-        projector = dominant_projector(3**0.5 * torch.eye(4, dtype=K.dtype, device=K.device) + K)
-        # tr P² is 1 for one eigenvector and at most 1/2 where two or more tie: there the pose fades to zero.
-        purity = projector.square().sum((-2, -1)).unsqueeze(-1)
-        return (projector.flatten(-2) @ forms) * flatten_at_one(torch.relu(2 * purity - 1))
+        projector, uniqueness = dominant_projector(3**0.5 * torch.eye(4, dtype=K.dtype, device=K.device) + K)
+        return (projector.flatten(-2) @ forms) * uniqueness.unsqueeze(-1)
 
     def distance(self, g: Float[Tensor, "*#batch 9"], h: Float[Tensor, "*#batch 9"]) -> Float[Tensor, "*batch"]:
         """‖p - q‖, the Frobenius (chordal) distance."""
@@ -102,12 +100,23 @@ def _matrix(g: Float[Tensor, "*batch 9"]) -> Float[Tensor, "*batch 3 3"]:
     return g.unflatten(-1, (3, 3))
 
 
-def _quaternion_forms() -> Float[Tensor, "16 9"]:
-    """The constant F with R(q) = (q qᵀ) F, by polarisation of roma's quadratic map q -> R(q)."""
-    basis = torch.eye(4, dtype=torch.float64)
+def _quaternion_forms(like: Tensor) -> Float[Tensor, "16 9"]:
+    """The constant F with R(q) = (q qᵀ) F, in the dtype and on the device of ``like``."""
+    if torch.compiler.is_compiling():
+        return _FORMS.to(like)
+    key = (like.device, like.dtype)
+    if key not in _FORMS_ON:
+        _FORMS_ON[key] = _FORMS.to(like)
+    return _FORMS_ON[key]
+
+
+def _polarise() -> Float[Tensor, "16 9"]:
+    """F from roma's quadratic map q -> R(q), by polarisation."""
+    basis = torch.eye(4, dtype=torch.float64, device="cpu")
     squares = roma.unitquat_to_rotmat(basis)
     pairs = roma.unitquat_to_rotmat(basis[:, None] + basis[None, :])
     return ((pairs - squares[:, None] - squares[None, :]) / 2).flatten(-2).flatten(0, 1)
 
 
-_QUATERNION_FORMS = _quaternion_forms()
+_FORMS = _polarise()
+_FORMS_ON: dict[tuple[torch.device, torch.dtype], Tensor] = {}

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from equicaps.groups.base import Group
+from equicaps.groups.checks import check_positive
 from equicaps.numerics import weighted_mean
 
 
@@ -22,11 +23,7 @@ class SpecialEuclidean(Group):
     _sizes: ClassVar[tuple[int, int]]
 
     def __init__(self, translation_weight: float = 1.0) -> None:
-        if not translation_weight > 0:
-            raise ValueError(
-                f"{type(self).__name__}: `translation_weight` (λ in δ) must be positive, "
-                f"but is {translation_weight!r}; with 0 the distance would not see translations."
-            )
+        check_positive(type(self).__name__, "translation_weight", translation_weight)
         self.translation_weight = translation_weight
 
     def identity(
@@ -59,8 +56,7 @@ class SpecialEuclidean(Group):
         """Rotation mean and weighted translation mean."""
         rotations, translations = elements.split(self._sizes, dim=-1)
         rotation = self.rotations.mean(rotations, weights)
-        translation = weighted_mean(translations, weights) * self.rotations.presence(rotation).unsqueeze(-1)
-        return torch.cat((rotation, translation), dim=-1)
+        return torch.cat((rotation, weighted_mean(translations, weights)), dim=-1)
 
     def distance(self, g: Float[Tensor, "*#batch d"], h: Float[Tensor, "*#batch d"]) -> Float[Tensor, "*batch"]:
         """Rotation distance + λ‖t - t'‖."""
@@ -88,3 +84,8 @@ class SpecialEuclidean(Group):
     def presence(self, g: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch"]:
         """The rotation's."""
         return self.rotations.presence(g.split(self._sizes, dim=-1)[0])
+
+    def fade(self, g: Float[Tensor, "*batch d"], presence: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
+        """The rotation's; a translation that shrank would not move with the others."""
+        rotation, translation = g.split(self._sizes, dim=-1)
+        return torch.cat((self.rotations.fade(rotation, presence), translation), dim=-1)

@@ -11,6 +11,7 @@ from equicaps.functional import Agreement, Routing, Sigma, Sigmoid, route
 from equicaps.functional.routing import check_options
 from equicaps.groups import Group
 from equicaps.groups.checks import check_alike, check_count, check_floating
+from equicaps.numerics import full_precision
 
 
 class GroupCapsules(nn.Module):
@@ -27,6 +28,8 @@ class GroupCapsules(nn.Module):
         iterations: of routing; 0 is the control without routing.
         sigma: σ and the starting values of its parameters, which are trained.
         agreement: see :func:`route`.
+        device: of the parameters.
+        dtype: of the parameters.
     """
 
     def __init__(
@@ -38,6 +41,8 @@ class GroupCapsules(nn.Module):
         iterations: int = 2,
         sigma: Sigma = Sigmoid(),
         agreement: Agreement = "mean",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(group, Group):
@@ -50,27 +55,37 @@ class GroupCapsules(nn.Module):
         self.out_capsules = out_capsules
         self.iterations = iterations
         self.agreement: Agreement = agreement
-        self.sigma = sigma
-        start = dataclasses.asdict(sigma)
-        self.sigma_parameters = nn.ParameterDict({k: nn.Parameter(torch.tensor(float(v))) for k, v in start.items()})
-        self.raw_transforms = nn.Parameter(torch.empty(out_capsules, in_capsules, group.algebra_dim))
+        self._start = sigma
+        transforms = torch.empty(out_capsules, in_capsules, group.algebra_dim, device=device, dtype=dtype)
+        self.raw_transforms = nn.Parameter(transforms)
+        fields = dataclasses.asdict(sigma)
+        self.sigma_parameters = nn.ParameterDict({name: nn.Parameter(transforms.new_empty(())) for name in fields})
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new transformations, spread over the group around the identity."""
+        """Draw new transformations, spread over the group around the identity, and start σ anew."""
         nn.init.normal_(self.raw_transforms, std=1 / math.sqrt(self.group.algebra_dim))
+        for name, value in dataclasses.asdict(self._start).items():
+            nn.init.constant_(self.sigma_parameters[name], float(value))
+
+    @property
+    def sigma(self) -> Sigma:
+        """σ with the parameters as they are now."""
+        return dataclasses.replace(self._start, **self.sigma_parameters)
 
     @property
     def transforms(self) -> Float[Tensor, "m n d"]:
         """The group elements :math:`t_{ij}`, exponentials of the free parameters."""
         return self.group.exp(self.raw_transforms)
 
+    @full_precision
     def forward(self, poses: Float[Tensor, "*batch n d"], activations: Float[Tensor, "*batch n"]) -> Routing:
         """Poses and activations of n input capsules to those of m output capsules."""
         self._check(poses, activations)
         votes = self.group.compose(poses.unsqueeze(-3), self.transforms)
-        sigma = dataclasses.replace(self.sigma, **self.sigma_parameters)
-        return route(self.group, votes, activations, iterations=self.iterations, sigma=sigma, agreement=self.agreement)
+        return route(
+            self.group, votes, activations, iterations=self.iterations, sigma=self.sigma, agreement=self.agreement
+        )
 
     def _check(self, poses: Tensor, activations: Tensor) -> None:
         n, d = self.in_capsules, self.group.dim
@@ -94,5 +109,5 @@ class GroupCapsules(nn.Module):
         """The mathematical signature."""
         return (
             f"{self.in_capsules} -> {self.out_capsules} capsules on {self.group!r}, iterations={self.iterations}, "
-            f"sigma={type(self.sigma).__name__}, agreement={self.agreement!r}"
+            f"sigma={type(self._start).__name__}, agreement={self.agreement!r}"
         )

@@ -34,9 +34,10 @@ class Sample(NamedTuple):
         return torch.randn(*self.shape, *sizes, generator=self.generator, dtype=self.dtype)
 
     def votes(self) -> tuple[Tensor, Tensor]:
-        """Elements with weights well above zero."""
+        """Elements around a common one, which do not cancel, with weights well above zero."""
         weights = torch.rand(*self.shape, VOTES, generator=self.generator, dtype=self.dtype)
-        return self.element(VOTES), weights + 0.1
+        scatter = self.group.exp(self.normal(VOTES, self.group.algebra_dim) / 2)
+        return self.group.compose(self.element(1), scatter), weights + 0.1
 
 
 def _unless(condition: Tensor | bool) -> float:
@@ -70,7 +71,13 @@ def inverse_undoes(s: Sample) -> float:
 def group_is_closed(s: Sample) -> float:
     """e, g, g⁻¹, g ∘ h and exp(a) are elements, NaN is not"""
     g, h = s.element(), s.element()
-    members = (s.identity(), g, s.group.inverse(g), s.group.compose(g, h), s.group.exp(s.normal(s.group.algebra_dim)))
+    members = (
+        s.identity(),
+        g,
+        s.group.inverse(g),
+        s.group.compose(g, h),
+        s.group.exp(s.normal(s.group.algebra_dim) / 4),
+    )
     outside = s.group.contains(torch.full_like(g, torch.nan))
     return _unless(all(s.group.contains(member).all() for member in members) and not outside.any())
 
@@ -116,13 +123,21 @@ def exp_and_log_have_finite_gradients_at_identity(s: Sample) -> float:
 
 
 def batches_broadcast(s: Sample) -> float:
-    """(3, 1, *batch) with (1, 2, *batch) is (3, 2, *batch), entry by entry"""
+    """compose, act, M, δ of (3, 1, *batch) with (1, 2, *batch) are (3, 2, *batch), entry by entry, in the dtype"""
     g, h = (s.group.random(*lead, *s.shape, generator=s.generator, dtype=s.dtype) for lead in ((3, 1), (1, 2)))
-    composed, single = s.group.compose(g, h), s.group.compose(g[1, 0], h[0, 1])
-    distances = s.group.distance(g, h)
-    same_shape = composed.shape == (3, 2, *s.shape, s.group.dim) and distances.shape == (3, 2, *s.shape)
-    apart = s.group.distance(g[1, 0], h[0, 1])
-    return max(_unless(same_shape), relative_error(composed[1, 1], single), relative_error(distances[1, 1], apart))
+    x = torch.randn(1, 2, *s.shape, s.group.point_dim, generator=s.generator, dtype=s.dtype)
+    votes = s.group.exp(
+        torch.randn(3, 1, *s.shape, VOTES, s.group.algebra_dim, generator=s.generator, dtype=s.dtype) / 4
+    )
+    weights = torch.rand(1, 2, *s.shape, VOTES, generator=s.generator, dtype=s.dtype) + 0.1
+    pairs = (
+        (s.group.compose(g, h), s.group.compose(g[1, 0], h[0, 1])),
+        (s.group.act(g, x), s.group.act(g[1, 0], x[0, 1])),
+        (s.group.mean(votes, weights), s.group.mean(votes[1, 0], weights[0, 1])),
+        (s.group.distance(g, h), s.group.distance(g[1, 0], h[0, 1])),
+    )
+    fits = all(whole.shape == (3, 2, *single.shape) and whole.dtype == s.dtype for whole, single in pairs)
+    return max(_unless(fits), *(relative_error(whole[1, 1], single) for whole, single in pairs))
 
 
 def sampler_is_seeded_and_varied(s: Sample) -> float:
@@ -182,6 +197,36 @@ def mean_has_finite_gradients(s: Sample) -> float:
     signs = torch.tensor([1.0, -1.0], dtype=s.dtype).expand(*s.shape, 2)
     cases = ((equal, weights), (votes, torch.zeros_like(weights)), (equal[..., :2, :], signs))
     return max(_gradient(s.group.mean, elements.clone(), w.clone()) for elements, w in cases)
+
+
+def mean_is_steady(s: Sample) -> float:
+    """|M(P + ε) - M(P)| < 1e5 |ε|, also for votes evenly around a circle, which cancel on rotations"""
+    steps = torch.arange(6, dtype=s.dtype) * (torch.pi / 3)
+    circle = s.group.exp(steps[:, None] * torch.eye(1, s.group.algebra_dim, dtype=s.dtype))
+    votes = s.group.compose(s.element(1), circle)
+    noise = 10 * torch.finfo(s.dtype).eps * s.normal(6, s.group.dim) * votes.abs().max()
+    weights = torch.ones(*s.shape, 6, dtype=s.dtype)
+    change = (s.group.mean(votes + noise, weights) - s.group.mean(votes, weights)).abs().max()
+    return _unless(change < 1e5 * noise.abs().max())
+
+
+def presence_is_left_invariant(s: Sample) -> float:
+    """presence(g ∘ p) = presence(p) = 1 for elements, and presence(0) = 0 unless 0 is an element"""
+    g, p = s.element(), s.element()
+    moved, still = s.group.presence(s.group.compose(g, p)), s.group.presence(p)
+    zero = torch.zeros_like(p)
+    told_apart = (s.group.presence(zero) == 0) | s.group.contains(zero)
+    return max(relative_error(moved, still), relative_error(still, torch.ones_like(still)), _unless(told_apart.all()))
+
+
+def fading_is_left_equivariant(s: Sample) -> float:
+    """fade(g ∘ p, x) = g ∘ fade(p, x),  fade(p, 1) = p,  presence(fade(p, 0)) = 0 unless 0 is an element"""
+    g, p = s.element(), s.element()
+    x = torch.rand(s.shape, generator=s.generator, dtype=s.dtype)
+    fade, compose = s.group.fade, s.group.compose
+    gone = (s.group.presence(fade(p, torch.zeros_like(x))) == 0) | s.group.contains(torch.zeros_like(p))
+    same = relative_error(fade(p, torch.ones_like(x)), p)
+    return max(relative_error(fade(compose(g, p), x), compose(g, fade(p, x))), same, _unless(gone.all()))
 
 
 def mean_passes_nan_on(s: Sample) -> float:
@@ -261,7 +306,10 @@ MEAN_LAWS: tuple[LawFunction, ...] = (
     mean_follows_weights,
     mean_without_evidence_is_zero,
     mean_has_finite_gradients,
+    mean_is_steady,
     mean_passes_nan_on,
+    presence_is_left_invariant,
+    fading_is_left_equivariant,
 )
 DISTANCE_LAWS: tuple[LawFunction, ...] = (
     distance_is_left_invariant,
