@@ -1,7 +1,38 @@
 """Pure functions: everything a layer does, without its parameters."""
 
+from equicaps.functional.alignment import align, mean_pose, window_positions, windows
 from equicaps.functional.capsules import Capsules
+from equicaps.functional.image_poses import Taps, gradient_taps, image_poses
+from equicaps.functional.moment_routing import MomentRouting, moment_route
+from equicaps.functional.planar_routing import PlanarRouting, directions, planar_route
 from equicaps.functional.routing import Agreement, Routing, route
 from equicaps.functional.sigma import Linear, Sigma, Sigmoid, Softmax
+from equicaps.functional.sparse_convolution import agreement_pool, harmonic_convolution, spline_convolution
+from equicaps.functional.spline import spline_basis
 
-__all__ = ["Agreement", "Capsules", "Linear", "Routing", "Sigma", "Sigmoid", "Softmax", "route"]
+__all__ = [
+    "Agreement",
+    "Capsules",
+    "Linear",
+    "MomentRouting",
+    "PlanarRouting",
+    "Routing",
+    "Sigma",
+    "Sigmoid",
+    "Softmax",
+    "Taps",
+    "agreement_pool",
+    "align",
+    "directions",
+    "gradient_taps",
+    "harmonic_convolution",
+    "image_poses",
+    "mean_pose",
+    "moment_route",
+    "planar_route",
+    "route",
+    "spline_basis",
+    "spline_convolution",
+    "window_positions",
+    "windows",
+]

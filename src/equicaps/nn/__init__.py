@@ -1,5 +1,22 @@
 """Modules: parameters plus one functional call each."""
 
 from equicaps.nn.group_capsules import GroupCapsules
+from equicaps.nn.image_poses import ImagePoses
+from equicaps.nn.kernels import HarmonicKernel, SplineKernel
+from equicaps.nn.pose_conv import PoseConv2d
+from equicaps.nn.spatial_capsules import SpatialCapsules2d
+from equicaps.nn.steerable_capsules import SteerableCapsules2d
+from equicaps.nn.transform_mlp import TransformGenerator, TransformLinear, TransformMLP
 
-__all__ = ["GroupCapsules"]
+__all__ = [
+    "GroupCapsules",
+    "HarmonicKernel",
+    "ImagePoses",
+    "PoseConv2d",
+    "SpatialCapsules2d",
+    "SplineKernel",
+    "SteerableCapsules2d",
+    "TransformGenerator",
+    "TransformLinear",
+    "TransformMLP",
+]

@@ -1,0 +1,190 @@
+"""Training and inference speed of all presets and two peers, one thread, images per CPU-second.
+
+Run: python benchmarks/train_step.py [--quick] [--json results/train_step.json]. Columns: parameters, multiply-adds of
+one image, images per CPU-second of a training step (loss, backward, AdamW) and of inference, peak memory of a training
+step, and the fraction of the same core's matrix-product peak that the training step reaches (3 x forward multiply-adds,
+counted by torch's FlopCounterMode; the peak is measured before every row). Peers: an e2cnn C8 network, if e2cnn is
+installed (`pip install e2cnn`), and a plain CNN of about the same multiply-adds as `steerable`.
+"""
+
+import argparse
+import ctypes
+import json
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+from equicaps.models import PRESETS, GroupCapsNet
+
+SECONDS = 3.0
+
+
+class PlainCNN(nn.Module):
+    """Four convolutions with batch norm: what a user would train with rotation augmentation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 32, 5, padding=2), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(32, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(64, 96, 3, padding=1), nn.BatchNorm2d(96), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(96, 160, 3, padding=1), nn.BatchNorm2d(160), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(), nn.Linear(160, 10),
+        )  # fmt: skip
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.layers(images)
+
+
+def e2cnn_c8() -> nn.Module:
+    """Four layers of regular C8 features, 97k parameters, as in e2cnn's own MNIST example."""
+    from e2cnn import gspaces
+    from e2cnn import nn as enn
+
+    space = gspaces.Rot2dOnR2(N=8)
+    types = [enn.FieldType(space, [space.trivial_repr])]
+    types += [enn.FieldType(space, width * [space.regular_repr]) for width in (6, 12, 16, 16)]
+    layers: list[nn.Module] = []
+    for k, (before, after) in enumerate(pairwise(types)):
+        layers += [
+            enn.R2Conv(before, after, kernel_size=5, padding=2, bias=False),
+            enn.InnerBatchNorm(after),
+            enn.ReLU(after),
+        ]
+        if k < 3:
+            layers.append(enn.PointwiseAvgPoolAntialiased(after, sigma=0.66, stride=2))
+    pool = enn.GroupPooling(types[-1])
+    body = enn.SequentialModule(*layers, pool)
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
+
+    class Network(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.head = body, head
+
+        def forward(self, images: Tensor) -> Tensor:
+            return self.head(self.body(enn.GeometricTensor(images, types[0])).tensor)
+
+    return Network()
+
+
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    **{name: (lambda name=name: GroupCapsNet.from_preset(name)) for name in PRESETS},
+    "peer: plain CNN": PlainCNN,
+    "peer: e2cnn C8": e2cnn_c8,
+}
+
+
+def peak_gflops() -> float:
+    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
+    rate = speed(lambda: a @ b, 1, 0.5)
+    return 2 * 1024**3 * rate / 1e9
+
+
+def speed(step: Callable[[], object], images: int, seconds: float = SECONDS) -> float:
+    for _ in range(2):
+        step()
+    start, steps = time.process_time(), 0
+    while time.process_time() - start < seconds:
+        step()
+        steps += 1
+    return steps * images / (time.process_time() - start)
+
+
+def resident(field: str) -> float:
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) / 1024
+
+
+def scores_of(output: object) -> Tensor:
+    return output if isinstance(output, Tensor) else output.scores  # type: ignore[attr-defined]
+
+
+def measure(name: str, batch: int, size: int, seconds: float) -> dict[str, float | str | int]:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    peak = peak_gflops()
+    network = NETWORKS[name]()
+    images, labels = torch.rand(batch, 1, size, size), torch.randint(10, (batch,))
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4)
+
+    def train() -> None:
+        loss = F.cross_entropy(scores_of(network(images)), labels)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+
+    with FlopCounterMode(display=False) as counter:
+        network(images)
+    operations = counter.get_total_flops() / batch
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    before = resident("VmRSS")
+    train()
+    memory = resident("VmHWM") - before
+    training = speed(train, batch, seconds)
+    network.eval()
+    with torch.no_grad():
+        inference = speed(lambda: network(images), batch, seconds)
+    return {
+        "network": name, "batch": batch, "size": size, "parameters": sum(p.numel() for p in network.parameters()),
+        "multiply_adds": operations / 2, "training": training, "inference": inference, "peak_mib": memory,
+        "core_gflops": peak, "fraction_of_peak": 3 * operations * training / 1e9 / peak,
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, default=Path("results/train_step.json"))
+    parser.add_argument("--quick", action="store_true", help="only 32x32, batch 64")
+    parser.add_argument("--only", choices=NETWORKS, help="one network")
+    parser.add_argument("--row", nargs=3, metavar=("NETWORK", "BATCH", "SIZE"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.row:
+        name, batch, size = arguments.row
+        print(json.dumps(measure(name, int(batch), int(size), SECONDS)))
+        return
+    cases = [(name, 64, 32) for name in NETWORKS if arguments.only in (None, name)]
+    if not arguments.quick:
+        cases += [("steerable", 64, size) for size in (64, 128)] + [
+            ("steerable", batch, 32) for batch in (16, 128, 256)
+        ]
+    rows = []
+    heads = ("batch", "size", "parameters", "mult-adds", "train/s", "infer/s", "memory", "of peak")
+    widths = (5, 4, 10, 10, 8, 8, 9, 7)
+    print(" " * 20, *(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True)))
+    for name, batch, size in cases:
+        command = [sys.executable, __file__, "--row", name, str(batch), str(size)]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode:
+            print(f"{name:<20} not measured: {result.stderr.strip().splitlines()[-1]}")
+            continue
+        row = json.loads(result.stdout)
+        rows.append(row)
+        cells = (
+            f"{batch}", f"{size}", f"{row['parameters']:,}", f"{row['multiply_adds'] / 1e6:.1f}M",
+            f"{row['training']:.0f}", f"{row['inference']:.0f}", f"{row['peak_mib']:.0f} MiB",
+            f"{row['fraction_of_peak']:.0%}",
+        )  # fmt: skip
+        print(f"{name:<20}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)), flush=True)
+    arguments.json.parent.mkdir(parents=True, exist_ok=True)
+    machine = {
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "threads": 1,
+    }
+    arguments.json.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Windows of a grid and positions in them, aligned by the mean pose (Section 3, Equation 9)."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from equicaps.groups import Group
+
+
+def windows(planes: Float[Tensor, "*batch h w"], kernel_size: int, stride: int) -> Float[Tensor, "*batch y x k"]:
+    """Every window of a grid with its k = kernel_size² values in reading order; a view where k is the kernel alone."""
+    return planes.unfold(-2, kernel_size, stride).unfold(-2, kernel_size, stride).flatten(-2)
+
+
+def window_positions(
+    kernel_size: int, *, dtype: torch.dtype | None = None, device: torch.device | str | None = None
+) -> Float[Tensor, "k 2"]:
+    """The positions :math:`x_k` of a window in reading order: centred, unit spacing, x right, y up."""
+    ticks = torch.arange(kernel_size, dtype=dtype or torch.get_default_dtype(), device=device) - (kernel_size - 1) / 2
+    return torch.stack((ticks.repeat(kernel_size), -ticks.repeat_interleave(kernel_size)), dim=-1)
+
+
+def mean_pose(group: Group, poses: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch d"]:
+    r""":math:`\bar p = M(p_1, \dots, p_n, 1)`, the mean pose of a receptive field; undefined poses count nothing."""
+    return group.mean(poses, group.presence(poses))
+
+
+def align(
+    group: Group, mean: Float[Tensor, "*batch d"], positions: Float[Tensor, "k 2"]
+) -> Float[Tensor, "*batch k 2"]:
+    r""":math:`\bar p^{-1} x_k` for every position: the argument of the transformation generator in Equation 9.
+
+    ``align(g ∘ p̄, g x) == align(p̄, x)``: what the generator sees does not change when the window is turned with its
+    poses. Where the mean pose fades out (votes that cancel) SO(2) positions shrink to the centre, smoothly and alike.
+    """
+    return group.act(group.inverse(mean).unsqueeze(-2), positions)
+
+
+def check_window_grid(where: str, size: tuple[int, int], kernel_size: int, stride: int) -> None:
+    """Raise unless windows tile height and width from edge to edge, so that a turn by 90 degrees maps them to others.
+
+    Windows that leave a margin at one side only would sit elsewhere in the turned image.
+    """
+    for name, length in zip(("height", "width"), size, strict=True):
+        rest = (length - kernel_size) % stride
+        if length >= kernel_size and rest == 0:
+            continue
+        lower, upper = (kernel_size,) * 2 if length < kernel_size else (length - rest, length - rest + stride)
+        legal = f"{lower}" if lower == upper else f"{lower} and {upper}"
+        raise ValueError(
+            f"{where}: {name} {length} is not exact under a turn by 90 degrees with windows of {kernel_size} and "
+            f"stride {stride}: (size - {kernel_size}) must be a multiple of {stride}. "
+            f"Nearest legal {'size' if lower == upper else 'sizes'}: {legal}; pad or crop the input."
+        )

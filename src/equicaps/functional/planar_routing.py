@@ -1,0 +1,261 @@
+"""Algorithm 1 on SO(2) at speed: votes are made, routed and forgotten in pieces that fit into the cache."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from equicaps.groups import SO2
+from equicaps.numerics import (
+    CANCELLATION,
+    OPPOSED_WEIGHTS,
+    SINGULAR,
+    evidence,
+    flatten_at_one,
+    full_precision,
+    noise_floor,
+    safe_normalize,
+    safe_reciprocal,
+    speaks,
+)
+
+_PIECE = 2**18
+"""Votes handled at once: one MiB for each coordinate."""
+
+_WINDOWS = 256
+"""Windows handled at once, at least: rows long enough for vector units."""
+
+
+class PlanarRouting(NamedTuple):
+    """Poses, x and y apart, and activations; windows in the trailing axis."""
+
+    poses: Float[Tensor, "2 m windows"]
+    activations: Float[Tensor, "m windows"]
+
+
+def directions(raw: Float[Tensor, "*batch 2"]) -> Float[Tensor, "*batch 2"]:
+    """Vectors of the plane as elements of SO(2): divided by their length; a zero vector stays zero."""
+    return raw * torch.rsqrt(raw.square().sum(-1, keepdim=True) + SINGULAR**2)
+
+
+@full_precision
+def planar_route(
+    features: Float[Tensor, "f k windows"],
+    weight: Float[Tensor, "e m c f"],
+    poses: Float[Tensor, "2 c k windows"],
+    activations: Float[Tensor, "c k windows"],
+    alpha: Float[Tensor, ""],
+    beta: Float[Tensor, ""],
+    *,
+    iterations: int,
+    weighted: bool,
+) -> PlanarRouting:
+    r"""``route(SO2(), p ∘ t, a, sigma=Sigmoid(alpha, beta))`` with :math:`t` the linear image of ``features``.
+
+    Equal to :func:`equicaps.functional.route` to rounding, values and gradients (a test); at an activation of exactly 0
+    the derivative is the one from above, where ``route`` takes that of |a| as 0. Three things make it fast:
+
+    - Algorithm 1 needs sums over votes only. With :math:`q = α\hat p/2`, one iteration is
+      :math:`S = \sum_i a_i\, σ(\langle q, v_i\rangle + β - α/2)\, v_i`, and the mean distance is
+      :math:`(1 - \langle\hat p, \sum_i v_i\rangle/n)/2`: no further sweep.
+    - Votes exist only for some windows and output capsules at a time; the backward pass makes them again.
+    - The trailing axis is the windows: all products and sums over capsules run along contiguous rows.
+
+    Args:
+        features: of every aligned position, see :meth:`equicaps.nn.TransformGenerator.features`.
+        weight: from features to 2-vectors that are normalised (e = 2) or to angles (e = 1).
+        poses: :math:`p_i`.
+        activations: :math:`a_i \ge 0`.
+        alpha: of σ.
+        beta: of σ.
+        iterations: of routing.
+        weighted: the authors' agreement instead of the paper's.
+    """
+    p, a = poses.flatten(1, 2), activations.flatten(0, 1)
+    heard = speaks(a.T).T
+    resultant, total, everyone, fade = _apply(
+        _PiecewiseSums, features, weight, p, a, heard, alpha / 2, beta - alpha / 2, iterations
+    )
+    mean = safe_normalize(resultant.movedim(0, -1), noise_floor(total.unsqueeze(-1))).movedim(-1, 0)
+    pose = SO2().fade(mean.movedim(0, -1), fade).movedim(-1, 0)
+    spoken, count = (resultant, total) if weighted else (everyone, heard.sum(0).expand(total.shape))
+    floor = noise_floor(count.unsqueeze(-1), OPPOSED_WEIGHTS).squeeze(-1)
+    distance = (count - (pose * spoken).sum(0)) / 2 * safe_reciprocal(count, floor)
+    defined = SO2().presence(pose.movedim(0, -1)) * evidence(total.unsqueeze(-1))
+    return PlanarRouting(pose, torch.sigmoid(beta - alpha * distance) * defined)
+
+
+def _apply(function: type[torch.autograd.Function], *arguments: Any) -> tuple[Tensor, ...]:
+    outputs: tuple[Tensor, ...] = function.apply(*arguments)
+    return outputs
+
+
+class _PiecewiseSums(torch.autograd.Function):
+    """Σ w v and Σ w of the last iteration, Σ s v for the voices s, and the presence of the last pose but one."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, ...]:
+        *tensors, iterations = arguments
+        ctx.save_for_backward(*tensors)
+        ctx.iterations = iterations
+        features, weight, *_ = tensors
+        resultant = features.new_empty(2, weight.shape[1], features.shape[2])
+        total, fade = torch.empty_like(resultant[0]), torch.empty_like(resultant[0])
+        everyone = torch.empty_like(resultant)
+        for rows, columns in _pieces(features, weight):
+            piece = _Piece(_cut(tensors, rows, columns))
+            for _ in range(iterations):
+                piece.iterate()
+            resultant[:, rows, columns], total[rows, columns] = piece.resultant, piece.total
+            everyone[:, rows, columns], fade[rows, columns] = piece.sum_of(piece.voices), piece.fade
+        return resultant, total, everyone, fade
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        tensors = ctx.saved_tensors
+        totals = [torch.zeros_like(tensor) for tensor in tensors]
+        for rows, columns in _pieces(*tensors[:2]):
+            piece = _Piece(_cut(tensors, rows, columns))
+            for iteration in range(1, ctx.iterations + 1):
+                piece.iterate(last=iteration == ctx.iterations)
+            found = piece.backward(*(gradient[..., rows, columns] for gradient in gradients))
+            for total, gradient in zip(_cut(totals, rows, columns), found, strict=True):
+                total += gradient
+        return (*totals, None)
+
+
+def _pieces(features: Tensor, weight: Tensor) -> Iterator[tuple[slice, slice]]:
+    """Slices of output capsules and of windows."""
+    (_, outputs, capsules, _), (positions, count) = weight.shape, features.shape[1:]
+    inputs = capsules * positions
+    width = max(1, min(count, max(_WINDOWS, _PIECE // (inputs * outputs))))
+    height = max(1, min(outputs, _PIECE // (inputs * width)))
+    for column in range(0, count, width):
+        for row in range(0, outputs, height):
+            yield slice(row, row + height), slice(column, column + width)
+
+
+def _cut(tensors: Any, rows: slice, columns: slice) -> list[Tensor]:
+    features, weight, poses, activations, voices, *numbers = tensors
+    windows = (tensor[..., columns] for tensor in (poses, activations, voices))
+    return [features[..., columns], weight[:, rows], *windows, *numbers]
+
+
+class _Step(NamedTuple):
+    """What one iteration leaves for the way back."""
+
+    start: "_Direction"
+    q: Tensor
+    gate: Tensor
+    w: Tensor
+
+
+class _Piece:
+    """The votes of some output capsules in some windows, (2, m, n, windows), and their sums.
+
+    Derivatives are written by hand, with few and mostly in-place passes: this is where the network spends its time.
+    """
+
+    def __init__(self, tensors: list[Tensor]) -> None:
+        features, self.weight, self.poses, self.a, self.voices, self.half_alpha, self.shift = tensors
+        emitted, outputs, _, width = self.weight.shape
+        px, py = self.poses.unbind(0)
+        self.flat = features.reshape(width, -1)
+        raw = (self.weight.reshape(-1, width) @ self.flat).view(emitted, outputs, len(self.a), -1)
+        if emitted == 2:
+            self.scale = torch.addcmul(raw.new_full((), SINGULAR**2), raw[0], raw[0]).addcmul_(raw[1], raw[1]).rsqrt_()
+            self.t = raw.mul_(self.scale)
+        else:
+            self.t = torch.cat((torch.cos(raw), torch.sin(raw)))
+        self.v = self.t * px
+        self.v[0].addcmul_(self.t[1], py, value=-1)
+        self.v[1].addcmul_(self.t[0], py)
+        self.resultant = self.sum_of(self.a)
+        self.total = self.a.sum(0).expand_as(self.resultant[0])
+        self.fade = torch.ones_like(self.total)
+        self.steps: list[_Step] = []
+
+    def sum_of(self, weights: Tensor) -> Tensor:
+        """Σ_i w_i v_i."""
+        return (self.v * weights).sum(2)
+
+    def along(self, vectors: Tensor, start: Tensor) -> Tensor:
+        """start + ⟨vector, v_i⟩ for a vector (2, m, windows) of every output capsule."""
+        x, y = vectors.unsqueeze(2).unbind(0)
+        return torch.addcmul(start, self.v[0], x).addcmul_(self.v[1], y)
+
+    def iterate(self, *, last: bool = False) -> None:
+        """w = a sigmoid(⟨q, v⟩ + shift) for the direction of the resultant, then the new resultant unless ``last``."""
+        start = _Direction(self.resultant, self.total, self.fade)
+        self.fade = flatten_at_one(start.value.square().sum(0))
+        q = start.value * self.half_alpha
+        gate = self.along(q, self.shift).sigmoid_()
+        w = gate * self.a
+        self.steps.append(_Step(start, q, gate, w))
+        if not last:
+            self.resultant, self.total = self.sum_of(w), w.sum(1)
+
+    def backward(self, d_resultant: Tensor, d_total: Tensor, d_everyone: Tensor, d_fade: Tensor) -> tuple[Tensor, ...]:
+        """Gradients of the piece's tensors, in their order."""
+        zero = torch.zeros_like(self.shift)
+        dv = self.voices * d_everyone.unsqueeze(2)
+        d_voices = self.along(d_everyone, zero).sum(0)
+        da = torch.zeros_like(self.a)
+        d_half_alpha, d_shift = torch.zeros_like(self.half_alpha), torch.zeros_like(self.shift)
+        for start, q, gate, w in reversed(self.steps):
+            dw = self.along(d_resultant, d_total.unsqueeze(1))
+            gated = gate.mul_(dw)
+            da += gated.sum(0)
+            slope = dw.sub_(gated).mul_(w)  # the derivative of w is w (1 - gate)
+            dv.addcmul_(w, d_resultant.unsqueeze(2)).addcmul_(slope, q.unsqueeze(2))
+            dq = self.sum_of(slope)
+            d_shift += slope.sum()
+            d_half_alpha += (dq * start.value).sum()
+            d_resultant, d_total, d_fade = start.backward(dq * self.half_alpha, d_fade)
+        dv.addcmul_(self.a, d_resultant.unsqueeze(2))
+        da += self.along(d_resultant, zero).sum(0)
+        da += d_total.sum(0)
+        return (*self._votes_backward(dv), da, d_voices, d_half_alpha, d_shift)
+
+    def _votes_backward(self, dv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        along = (self.t * dv).sum((0, 1))
+        across = (self.t[0] * dv[1]).addcmul_(self.t[1], dv[0], value=-1).sum(0)
+        angle = (self.v[0] * dv[1]).addcmul_(self.v[1], dv[0], value=-1)  # dv/dθ = iv
+        raw, weight = angle, self.weight
+        if len(weight) == 2:  # dt/dθ = it, but i is applied to the weight, which is smaller
+            raw, weight = self.t.mul_(angle.mul_(self.scale)), torch.stack((weight[1], -weight[0]))
+        raw = raw.view(-1, self.flat.shape[1])
+        features = (weight.reshape(-1, len(self.flat)).T @ raw).view(len(self.flat), -1, self.a.shape[1])
+        d_weight = (raw @ self.flat.T).view(weight.shape)
+        if len(weight) == 2:
+            d_weight = torch.stack((-d_weight[1], d_weight[0]))
+        return features, d_weight, torch.stack((along, across))
+
+
+class _Direction:
+    """numerics.safe_normalize of a resultant, coordinates first, times a factor, with its derivative."""
+
+    def __init__(self, resultant: Tensor, total: Tensor, fade: Tensor) -> None:
+        self.floor = noise_floor(total.unsqueeze(-1)).squeeze(-1)
+        self.scaled = resultant / self.floor
+        self.square = self.scaled.square().sum(0).add_(torch.finfo(resultant.dtype).eps ** 2)
+        z = self.square.sqrt()
+        self.tanh = torch.tanh(z)
+        self.ratio = self.tanh / z
+        self.fade = fade
+        self.mean = self.scaled * self.ratio
+        self.value = self.mean * fade
+
+    def backward(self, d_value: Tensor, d_presence: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of the resultant, of the total weight and of the factor."""
+        d_value = d_value + self.value * (4 * d_presence * (1 - self.value.square().sum(0)))
+        d_fade = (self.mean * d_value).sum(0)
+        d_mean = self.fade * d_value
+        bend = (1 - self.tanh.square() - self.ratio) / self.square
+        d_scaled = self.ratio * d_mean + self.scaled * (bend * (self.scaled * d_mean).sum(0))
+        d_resultant = d_scaled / self.floor
+        return d_resultant, -CANCELLATION * (d_resultant * self.scaled).sum(0), d_fade

@@ -1,0 +1,162 @@
+r"""Sparse group convolution: the window is turned by the capsule's pose before the kernel sees it (Section 4).
+
+.. math:: \mathrm{out}_j(x) = \sum_u \sum_c f_c(x + u)\, ψ_{jc}(p_j(x)^{-1} u)
+
+Theorem 3: turn features, grid and poses together, and the output only moves with the grid. Exact to rounding at 90
+degrees, where the grid maps to itself; the kernel itself is continuous and exact at any angle. An undefined pose (zero)
+sees every position at the kernel's centre (splines) or loses the angular part of the kernel (harmonics): both turn with
+nothing, so the theorem holds there, too. Theorem 4: a shift of the features shifts the output, which is equivariance in
+the dense factor.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from equicaps.functional.alignment import windows
+from equicaps.functional.spline import spline_basis
+from equicaps.numerics import full_precision, weighted_mean
+
+
+@full_precision
+def spline_convolution(
+    features: Float[Tensor, "b c h w"],
+    poses: Float[Tensor, "b m y x 2"],
+    control_points: Float[Tensor, "m c s s"],
+    *,
+    degree: int,
+    kernel_size: int,
+    stride: int,
+) -> Float[Tensor, "b m y x"]:
+    r"""Sparse group convolution with B-spline kernels :math:`ψ_{jc}(z) = \sum_{ab} W_{jcab} B_a(z_x) B_b(z_y)`.
+
+    A square window consists of quadruples :math:`u, iu, -u, -iu` and perhaps a centre, and turning z by 90 degrees only
+    permutes the control points. So one basis serves four positions: for each quadruple a matrix product with the four
+    turned copies of W, then a weighted sum over control points.
+
+    Args:
+        features: :math:`f_c`, already padded.
+        poses: :math:`p_j(x)`, one for each window and output channel.
+        control_points: W; its last two axes run along x and y.
+        degree: of the spline.
+        kernel_size: of the window.
+        stride: of the windows.
+    """
+    (outputs, _, size, _), (batch, _, height, width, _) = control_points.shape, poses.shape
+    radius = max(1, kernel_size - 1) / math.sqrt(2)
+    patches = windows(features, kernel_size, stride).permute(4, 1, 0, 2, 3).flatten(2)  # (k, c, windows)
+    px, py = poses.permute(4, 1, 0, 2, 3).flatten(2).unbind(0)  # (m, windows)
+    out = torch.zeros_like(px)
+    for (x, y), members in _quadruples(kernel_size):
+        if len(members) == 1:  # the centre, which no pose moves
+            basis = spline_basis(features.new_zeros(()), degree, size, radius)
+            out = out + torch.einsum("mcab,a,b->mc", control_points, basis, basis) @ patches[members[0]]
+            continue
+        weight = torch.stack([torch.rot90(control_points, -quarter, (-2, -1)) for quarter in range(4)])
+        weight = weight.permute(1, 3, 4, 0, 2).reshape(outputs * size * size, -1)
+        responses = weight @ torch.cat([patches[k] for k in members])
+        along_x = spline_basis(px * x + py * y, degree, size, radius).movedim(-1, 1)  # (m, size, windows)
+        along_y = spline_basis(px * y - py * x, degree, size, radius).movedim(-1, 1)
+        rows = (responses.view(outputs, size, size, -1) * along_y.unsqueeze(1)).sum(2)
+        out = out + (rows * along_x).sum(1)
+    return out.view(outputs, batch, height, width).transpose(0, 1)
+
+
+@full_precision
+def harmonic_convolution(
+    features: Float[Tensor, "b c h w"],
+    poses: Float[Tensor, "b m y x 2"],
+    coefficients: Float[Tensor, "m c q r"],
+    *,
+    kernel_size: int,
+    stride: int,
+) -> Float[Tensor, "b m y x"]:
+    r"""Sparse group convolution with kernels that are Fourier series on rings (ours).
+
+    .. math:: ψ(z) = \mathrm{Re} \sum_{k=0}^{K} w_k(|z|)\, e^{ikθ_z}
+        \quad\Rightarrow\quad \mathrm{out}_j = \mathrm{Re} \sum_k p_j^{-k}\, (f * K_{jk})
+
+    with :math:`K_{jk}(u) = w_{jk}(|u|)\, e^{ikθ_u}`: turning the window is a phase, so one ordinary convolution with
+    2K + 1 channels for each output does it all. Exact at 90 degrees whatever K.
+
+    Args:
+        features: :math:`f_c`, already padded.
+        poses: :math:`p_j(x)`, one for each window and output channel.
+        coefficients: :math:`w_0`, then real and imaginary parts of :math:`w_1, w_2, \dots`, on every ring.
+        kernel_size: of the window.
+        stride: of the windows.
+    """
+    outputs, channels, parts, _ = coefficients.shape
+    basis = torch.tensor(_harmonics(kernel_size, parts // 2), dtype=features.dtype, device=features.device)
+    weight = torch.einsum("mcqr,qsrk->msck", coefficients, basis)
+    weight = weight.reshape(outputs * parts, channels, kernel_size, kernel_size)
+    responses = F.conv2d(features, weight, stride=stride).unflatten(1, (outputs, parts)).unbind(2)
+    px, py = poses.unbind(-1)
+    out, x, y = responses[0], px, py
+    for order in range(1, parts // 2 + 1):
+        out = out + x * responses[2 * order - 1] + y * responses[2 * order]
+        x, y = x * px - y * py, x * py + y * px
+    return out
+
+
+def agreement_pool(
+    features: Float[Tensor, "b c h w"], weights: Float[Tensor, "b y x m n"], *, kernel_size: int = 2, stride: int = 2
+) -> Float[Tensor, "b c y x"]:
+    r"""Pooling by agreement (Section 4.1): the mean of every window, weighted with what routing made of its inputs.
+
+    :math:`\sum_k w_k f_k / \sum_k w_k` for each channel, with :math:`w_k` the routing weight of the channel's capsule
+    at position k, averaged over the output capsules; a window without agreement gives 0. Beside ``max_pool2d`` and
+    ``avg_pool2d`` a drop-in: equal weights give the average, a single weight picks one value.
+
+    Args:
+        features: one map for each input capsule of the routing.
+        weights: of :meth:`equicaps.nn.SpatialCapsules2d.routing`, inputs sorted by capsule, then by position.
+        kernel_size: of the windows that were routed.
+        stride: of the windows that were routed.
+    """
+    patches = windows(features, kernel_size, stride)
+    shares = weights.mean(-2).unflatten(-1, (-1, kernel_size**2)).movedim(3, 1)
+    if shares.shape != patches.shape:
+        raise ValueError(
+            f"agreement_pool: `weights` {tuple(weights.shape)} do not belong to windows of {kernel_size} and stride "
+            f"{stride} of `features` {tuple(features.shape)}: expected (batch, height, width, outputs, "
+            f"{patches.shape[1] * patches.shape[-1]}) on the grid {tuple(patches.shape[2:4])}."
+        )
+    return weighted_mean(patches.unsqueeze(-1), shares).squeeze(-1)
+
+
+def rings(kernel_size: int) -> tuple[float, ...]:
+    """The distinct distances of a window's positions from its centre, ascending."""
+    return tuple(sorted({math.hypot(x, y) for x, y in _positions(kernel_size)}))
+
+
+def _positions(kernel_size: int) -> list[tuple[float, float]]:
+    """:func:`window_positions` as numbers."""
+    ticks = [k - (kernel_size - 1) / 2 for k in range(kernel_size)]
+    return [(x, -y) for y in ticks for x in ticks]
+
+
+def _quadruples(kernel_size: int) -> list[tuple[tuple[float, float], list[int]]]:
+    """A position with angle in [0, 90) degrees and the indices of its four turns, or the centre and its index."""
+    index = {position: k for k, position in enumerate(_positions(kernel_size))}
+    centre = [((x, y), [k]) for (x, y), k in index.items() if x == y == 0]
+    corner = [(x, y) for x, y in index if x > 0 and y >= 0]
+    return centre + [((x, y), [index[x, y], index[-y, x], index[-x, -y], index[y, -x]]) for x, y in corner]
+
+
+def _harmonics(kernel_size: int, order: int) -> list[list[list[list[float]]]]:
+    """What coefficient q of ring r adds to part s of the kernels at position k: e^{ikθ} as a real matrix."""
+    parts, radii = 2 * order + 1, rings(kernel_size)
+    positions = _positions(kernel_size)
+    basis = [[[[0.0] * len(positions) for _ in radii] for _ in range(parts)] for _ in range(parts)]
+    for k, (x, y) in enumerate(positions):
+        ring = radii.index(math.hypot(x, y))
+        basis[0][0][ring][k] = 1.0
+        for m in range(1, order + 1) if ring or radii[0] else ():
+            c, s = math.cos(m * math.atan2(y, x)), math.sin(m * math.atan2(y, x))
+            for q, part, value in ((1, 1, c), (0, 1, -s), (1, 0, s), (0, 0, c)):
+                basis[2 * m - q][2 * m - part][ring][k] = value
+    return basis

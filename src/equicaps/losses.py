@@ -1,0 +1,78 @@
+"""What is minimised: the paper's losses and the label-free pose consistency."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from equicaps.groups import SO2
+from equicaps.models.output import CapsOutput
+
+
+def spread_loss(
+    activations: Float[Tensor, "batch classes"], labels: Int[Tensor, " batch"], margin: float
+) -> Float[Tensor, ""]:
+    r""":math:`\sum_{i \ne t} \max(0, m - (a_t - a_i))^2`, averaged over the batch (Hinton et al., 2018)."""
+    target = activations.gather(1, labels[:, None])
+    gap = F.relu(margin - (target - activations)).square()
+    return (gap.sum(1) - margin**2).mean()  # the true class itself contributes margin²
+
+
+def spread_margin(progress: float, start: float = 0.2, end: float = 0.9) -> float:
+    """The margin grows linearly from ``start`` to ``end`` as ``progress`` goes from 0 to 1."""
+    return start + (end - start) * min(max(progress, 0.0), 1.0)
+
+
+def pose_consistency(
+    first: Float[Tensor, "batch 2"], second: Float[Tensor, "batch 2"], degrees: Float[Tensor, " batch"]
+) -> Float[Tensor, ""]:
+    r""":math:`1 - \langle R(\varphi_2 - \varphi_1)\, p(x_1), p(x_2) \rangle` for two turns of one image; label-free.
+
+    Args:
+        first: poses of the first views.
+        second: poses of the second views.
+        degrees: how far each second view is turned against its first.
+    """
+    turned = SO2().compose(SO2().exp(torch.deg2rad(degrees).unsqueeze(-1)), first)
+    return (1 - (turned * second).sum(-1)).mean()
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The sum of the losses, each with its weight; 0 leaves it out."""
+
+    cross_entropy: float = 1.0
+    spread: float = 0.0
+    reconstruction: float = 0.0
+    consistency: float = 0.3
+    label_smoothing: float = 0.05
+
+    def __call__(
+        self,
+        output: CapsOutput,
+        images: Float[Tensor, "batch channels height width"],
+        labels: Int[Tensor, " batch"],
+        degrees: Float[Tensor, " batch"],
+        progress: float = 1.0,
+    ) -> Float[Tensor, ""]:
+        """Of a batch whose two halves show the same images, turned by ``degrees``; ``progress`` sets the margin."""
+        total = output.scores.new_zeros(())
+        if self.cross_entropy:
+            smoothing = self.label_smoothing
+            total = total + self.cross_entropy * F.cross_entropy(output.scores, labels, label_smoothing=smoothing)
+        if self.spread:
+            total = total + self.spread * spread_loss(output.activations, labels, spread_margin(progress))
+        if self.reconstruction and output.reconstruction is not None:
+            total = total + self.reconstruction * F.mse_loss(output.reconstruction, images)
+        if self.consistency:
+            first, second = true_poses(output, labels).chunk(2)
+            before, after = degrees.chunk(2)
+            total = total + self.consistency * pose_consistency(first, second, after - before)
+        return total
+
+
+def true_poses(output: CapsOutput, labels: Int[Tensor, " batch"]) -> Float[Tensor, "batch 2"]:
+    """The pose of each image's true class."""
+    return output.poses[torch.arange(len(labels), device=labels.device), labels]

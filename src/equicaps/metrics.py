@@ -1,0 +1,122 @@
+"""Figures: accuracy of both outputs, pose error, exactness under 90 degrees."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from equicaps.data import rotate
+from equicaps.functional import Capsules
+from equicaps.groups import SO2
+from equicaps.losses import true_poses
+from equicaps.models.output import CapsOutput
+
+Network = Callable[[Tensor], CapsOutput]
+
+
+class Accuracy(NamedTuple):
+    """Percent of images whose largest output is the true class."""
+
+    scores: float
+    activations: float
+
+
+class PoseError(NamedTuple):
+    """Degrees between predicted and expected poses of the true class (the paper's protocol)."""
+
+    mean: float
+    median: float
+
+
+class Evaluation(NamedTuple):
+    """On images turned by any angle."""
+
+    accuracy: Accuracy
+    pose_error: PoseError
+
+
+class Exactness(NamedTuple):
+    """The largest changes under quarter turns; poses only where they are defined."""
+
+    images: int
+    predictions_changed: int
+    scores: float
+    activations: float
+    poses: float
+
+
+def accuracy(output: CapsOutput, labels: Int[Tensor, " batch"]) -> Accuracy:
+    """Of both outputs."""
+    correct = [(values.argmax(-1) == labels).double().mean().item() * 100 for values in output[:2]]
+    return Accuracy(*correct)
+
+
+def pose_errors(
+    upright: Float[Tensor, "batch 2"], turned: Float[Tensor, "batch 2"], degrees: Float[Tensor, " batch"]
+) -> Float[Tensor, " batch"]:
+    """Degrees between the turned image's pose and the upright image's pose turned along; 180 where undefined."""
+    group = SO2()
+    expected = group.compose(group.exp(torch.deg2rad(degrees).unsqueeze(-1)), upright)
+    angle = group.log(group.compose(group.inverse(expected), turned)).squeeze(-1)
+    defined = (group.presence(upright) > 0.5) & (group.presence(turned) > 0.5)
+    return torch.where(defined, torch.rad2deg(angle).abs(), torch.full_like(angle, 180.0))
+
+
+@torch.no_grad()
+def evaluate(
+    network: Network,
+    images: Float[Tensor, "n channels height width"],
+    labels: Int[Tensor, " n"],
+    *,
+    size: int,
+    seed: int = 0,
+    batch: int = 250,
+) -> Evaluation:
+    """Accuracy and pose error on every image turned by a seeded uniform angle."""
+    generator = torch.Generator().manual_seed(seed)
+    degrees = torch.rand(len(images), generator=generator) * 360
+    outputs, errors = [], []
+    for x, y, angle in zip(images.split(batch), labels.split(batch), degrees.split(batch), strict=True):
+        upright, turned = network(rotate(x, torch.zeros_like(angle), size)), network(rotate(x, angle, size))
+        outputs.append(accuracy(turned, y))
+        errors.append(pose_errors(true_poses(upright, y), true_poses(turned, y), angle))
+    sizes = torch.tensor([len(x) for x in images.split(batch)], dtype=torch.float64)
+    mean = (torch.tensor(outputs, dtype=torch.float64) * sizes[:, None]).sum(0) / sizes.sum()
+    error = torch.cat(errors)
+    return Evaluation(Accuracy(*mean.tolist()), PoseError(error.mean().item(), error.median().item()))
+
+
+def quarter_turns(capsules: Capsules, quarters: int) -> Capsules:
+    """Capsules on a grid turned as a whole: their places and their poses."""
+    poses, activations = capsules
+    angle = torch.tensor([quarters * torch.pi / 2], dtype=poses.dtype, device=poses.device)
+    moved = torch.rot90(poses, quarters, (2, 3))
+    return Capsules(SO2().compose(SO2().exp(angle), moved), torch.rot90(activations, quarters, (2, 3)))
+
+
+@torch.no_grad()
+def exactness(network: Network, images: Float[Tensor, "n channels height width"], *, batch: int = 250) -> Exactness:
+    """DESIGN.md 7.1: what changes when images are turned by 90, 180 and 270 degrees."""
+    changed, worst = 0, torch.zeros(3, dtype=torch.float64)
+    for still, turned, quarters in _turned(network, images, batch):
+        changed += int((still.scores.argmax(-1) != turned.scores.argmax(-1)).sum())
+        angle = torch.tensor([quarters * torch.pi / 2], dtype=images.dtype)
+        expected = SO2().compose(SO2().exp(angle), still.poses)
+        defined = (SO2().presence(still.poses) > 0.5).unsqueeze(-1)
+        deviations = (
+            (turned.scores - still.scores).abs().max(),
+            (turned.activations - still.activations).abs().max(),
+            ((turned.poses - expected) * defined).abs().max(),
+        )
+        worst = torch.maximum(worst, torch.stack(deviations).double())
+    scores, activations, poses = worst.tolist()
+    return Exactness(len(images), changed, scores, activations, poses)
+
+
+def _turned(network: Network, images: Tensor, batch: int) -> Iterator[tuple[CapsOutput, CapsOutput, int]]:
+    for x in images.split(batch):
+        still = network(x)
+        for quarters in (1, 2, 3):
+            yield still, network(torch.rot90(x, quarters, (-2, -1))), quarters

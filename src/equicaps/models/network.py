@@ -1,0 +1,81 @@
+"""One network class for all presets."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from equicaps.functional import Capsules
+from equicaps.models.decoder import Decoder
+from equicaps.models.output import CapsOutput
+from equicaps.models.paper import PaperConfig, PaperNet
+from equicaps.models.sizes import check_images, check_size, check_values, fit
+from equicaps.models.steerable import SteerableConfig, SteerableNet
+
+PRESETS: dict[str, tuple[type[PaperConfig] | type[SteerableConfig], dict[str, bool]]] = {
+    "steerable": (SteerableConfig, {}),
+    "steerable_capsules": (SteerableConfig, {"features": False}),
+    "steerable_cnn": (SteerableConfig, {"poses": False}),
+    "paper": (PaperConfig, {}),
+    "capsules_only": (PaperConfig, {"features": False}),
+    "plain_cnn": (PaperConfig, {"poses": False}),
+}
+"""Name of a network -> its config: flagship and paper, each also as capsules alone and without poses."""
+
+
+class GroupCapsNet(nn.Module):
+    """Images to class scores, agreements and poses; scores and agreements do not change when the image is turned.
+
+    Exact for turns by 90 degrees in float32 (scores, agreements and poses to 1e-4), approximate in between. See
+    ``docs/steerable.md``.
+
+    Args:
+        body: images to class capsules.
+        image_size: the size that a decoder writes.
+        pad: pad images of other than legal sizes with zeros instead of refusing them.
+        decoder: whether to reconstruct the image.
+    """
+
+    def __init__(
+        self, body: PaperNet | SteerableNet, *, image_size: int = 32, pad: bool = False, decoder: bool = False
+    ) -> None:
+        super().__init__()
+        self.body = body
+        self.pad = pad
+        config = body.config
+        if not pad:
+            check_size(image_size, image_size, config.size_multiple, config.size_minimum)
+        size = (image_size, image_size)
+        self.decoder = Decoder(config.num_classes, config.in_channels, size) if decoder else None
+
+    @classmethod
+    def from_preset(
+        cls, name: str, *, num_classes: int = 10, in_channels: int = 1, image_size: int = 32, pad: bool = False,
+        decoder: bool = False,
+    ) -> "GroupCapsNet":  # fmt: skip
+        """A network by name, see :data:`PRESETS`."""
+        if name not in PRESETS:
+            raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(map(repr, PRESETS))}.")
+        make, options = PRESETS[name]
+        config = make(num_classes=num_classes, in_channels=in_channels, **options)  # type: ignore[arg-type] # bools only
+        body = SteerableNet(config) if isinstance(config, SteerableConfig) else PaperNet(config)
+        return cls(body, image_size=image_size, pad=pad, decoder=decoder)
+
+    def forward(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
+        """Class capsules of a batch of images in [0, 1]."""
+        output = self.body(self.prepare(images))
+        return output if self.decoder is None else output._replace(reconstruction=self.decoder(output))
+
+    def capsules(self, images: Float[Tensor, "batch channels height width"]) -> list[Capsules]:
+        """The capsules after every layer, for figures and audits."""
+        return self.body.capsules(self.prepare(images))
+
+    def prepare(self, images: Tensor) -> Tensor:
+        """Check images and, with ``pad``, bring them to a legal size."""
+        config = self.body.config
+        check_images(images, config.in_channels)
+        if not torch.compiler.is_compiling() and not self.training:
+            check_values(images)
+        if self.pad:
+            return fit(images, config.size_multiple, config.size_minimum)
+        check_size(images.shape[-2], images.shape[-1], config.size_multiple, config.size_minimum)
+        return images

@@ -1,0 +1,19 @@
+"""What a network answers."""
+
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+
+class CapsOutput(NamedTuple):
+    """One capsule for each class."""
+
+    scores: Float[Tensor, "batch classes"]
+    """Class scores before the softmax, from the convolutional part."""
+    activations: Float[Tensor, "batch classes"]
+    """Agreements of the class capsules, in [0, 1]."""
+    poses: Float[Tensor, "batch classes 2"]
+    """How each class is turned: unit vectors, zero where undefined."""
+    reconstruction: Float[Tensor, "batch channels height width"] | None = None
+    """The decoded image, if the network has a decoder."""

@@ -1,0 +1,119 @@
+"""The flagship: steerable capsules all the way (DESIGN.md, section 6)."""
+
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from equicaps.functional import Capsules
+from equicaps.models.output import CapsOutput
+from equicaps.nn.steerable_capsules import SteerableCapsules2d
+from equicaps.numerics import NO_EVIDENCE, safe_reciprocal
+
+
+@dataclass(frozen=True)
+class Block:
+    """One layer of capsules."""
+
+    capsules: int
+    kernel_size: int
+    stride: int = 1
+    pool: bool = False
+    padding: int | None = None
+    order: int = 2
+
+
+@dataclass(frozen=True)
+class SteerableConfig:
+    """Layers of a steerable network.
+
+    ``features`` off leaves the capsules alone: an activation is the agreement of the votes. ``poses`` off is the same
+    network without poses, an ordinary CNN.
+    """
+
+    num_classes: int = 10
+    in_channels: int = 1
+    blocks: tuple[Block, ...] = (
+        Block(16, 6, stride=2, padding=2),
+        Block(24, 3),
+        Block(48, 5, pool=True),
+        Block(64, 4, pool=True, padding=0),
+    )
+    in_order: int = 1
+    features: bool = True
+    poses: bool = True
+    size_multiple: int = field(default=8, init=False)
+    size_minimum: int = field(default=32, init=False)
+
+
+class SteerableNet(nn.Module):
+    """Image to class capsules. Any legal size: the last maps are averaged, as moments, before the class capsules."""
+
+    def __init__(self, config: SteerableConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.layers = nn.ModuleList()
+        width, order = config.in_channels, 0
+        for block in config.blocks:
+            self.layers.append(_layer(width, order, block))
+            width, order = block.capsules, config.in_order
+        self.classes = SteerableCapsules2d(width, config.num_classes, 1, in_order=order)
+
+    def capsules(self, images: Float[Tensor, "batch channels height width"]) -> list[Capsules]:
+        """The capsules after every layer but the last."""
+        current, after = Capsules(images.new_zeros(*images.shape, 2), images), []
+        for layer in self.layers:
+            current = self._step(layer, current)
+            after.append(current)
+        return after
+
+    def forward(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
+        """Scores, agreements and poses of the class capsules."""
+        last = average(self.capsules(images)[-1])
+        poses, agreement = self.classes.vote(last)
+        if self.config.features:
+            scores = self.classes(last, None if self.config.poses else upright_like(agreement)).activations
+        else:
+            scores = self.classes.norm(agreement)
+        return CapsOutput(scores.flatten(1), agreement.flatten(1), poses.flatten(1, 3))
+
+    def _step(self, layer: nn.Module, capsules: Capsules) -> Capsules:
+        assert isinstance(layer, SteerableCapsules2d)
+        if not self.config.features:
+            return layer.vote(capsules)
+        if self.config.poses:
+            poses, activations = layer(capsules)
+        else:
+            size = [side // 2 if layer.pool else side for side in capsules.activations.shape[-2:]]
+            size = [(side + 2 * layer.padding - layer.kernel_size) // layer.stride + 1 for side in size]
+            grid = capsules.activations.new_ones(len(capsules.activations), layer.out_capsules, *size)
+            poses, activations = layer(capsules, upright_like(grid))
+        return Capsules(poses, F.relu(activations))
+
+
+def _layer(width: int, order: int, block: Block) -> SteerableCapsules2d:
+    return SteerableCapsules2d(
+        width,
+        block.capsules,
+        block.kernel_size,
+        stride=block.stride,
+        padding=block.padding,
+        pool=block.pool,
+        in_order=order,
+        out_order=block.order,
+    )
+
+
+def upright_like(activations: Float[Tensor, "batch capsules h w"]) -> Float[Tensor, "batch capsules h w 2"]:
+    """The identity for every capsule."""
+    return torch.stack((torch.ones_like(activations), torch.zeros_like(activations)), dim=-1)
+
+
+def average(capsules: Capsules) -> Capsules:
+    """The capsules of the whole image: mean feature, and mean pose weighted by the features."""
+    poses, activations = capsules
+    feature = activations.mean((-2, -1), keepdim=True)
+    weighted = (poses * activations.unsqueeze(-1)).mean((2, 3), keepdim=True)
+    return Capsules(weighted * safe_reciprocal(feature, NO_EVIDENCE).unsqueeze(-1), feature)

@@ -1,0 +1,40 @@
+"""The first layer of an image network."""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from equicaps.functional import Capsules
+from equicaps.functional.image_poses import GradientMethod, gradient_taps, image_poses
+from equicaps.groups.checks import check_floating
+
+
+class ImagePoses(nn.Module):
+    """Poses and activations of SO(2) capsules from image gradients (Section 6.1); has no parameters.
+
+    A turn of the image by 90, 180 or 270 degrees turns grid and poses, to the bit. Other angles resample the image:
+    there ``"gaussian"`` is the rounder choice.
+
+    Args:
+        method: ``"sobel"`` (paper) or ``"gaussian"``, the derivative of a Gaussian.
+        sigma: of the Gaussian, in pixels; Sobel's operator has none.
+    """
+
+    def __init__(self, method: GradientMethod = "sobel", sigma: float = 1.0) -> None:
+        super().__init__()
+        self.taps = gradient_taps(method, sigma)
+        self.method: GradientMethod = method
+        self.sigma = sigma
+
+    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Capsules:
+        """One capsule for every pixel of every channel."""
+        check_floating("ImagePoses", "images", images)
+        if images.ndim != 4 or images.numel() == 0:
+            raise ValueError(
+                "ImagePoses: `images` must have shape (batch, channels, height, width), none of them 0, "
+                f"but has shape {tuple(images.shape)}."
+            )
+        return image_poses(images, self.taps)
+
+    def extra_repr(self) -> str:
+        """The method."""
+        return repr(self.method) if self.method == "sobel" else f"{self.method!r}, sigma={self.sigma:g}"

@@ -1,0 +1,110 @@
+"""Kernels ψ of the sparse group convolution: what :class:`equicaps.nn.PoseConv2d` trains."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from equicaps.functional.sparse_convolution import harmonic_convolution, rings, spline_convolution
+from equicaps.groups.checks import check_count
+
+
+@dataclass(frozen=True)
+class PoseKernel(ABC):
+    """A family of functions of the plane, linear in its coefficients."""
+
+    @abstractmethod
+    def shape(self, kernel_size: int) -> tuple[int, ...]:
+        """Of the coefficients of one function."""
+
+    @property
+    @abstractmethod
+    def gain(self) -> float:
+        """Standard deviation of a function's value for coefficients of standard deviation 1, roughly."""
+
+    @abstractmethod
+    def convolve(
+        self,
+        features: Float[Tensor, "b c h w"],
+        poses: Float[Tensor, "b m y x 2"],
+        weight: Float[Tensor, "m c ..."],
+        kernel_size: int,
+        stride: int,
+    ) -> Float[Tensor, "b m y x"]:
+        """The sparse group convolution with these functions, one for each pair of channels."""
+
+
+@dataclass(frozen=True)
+class SplineKernel(PoseKernel):
+    """The paper's choice: a tensor product of B-splines over the disc of the turned window (Fey et al., 2018).
+
+    Args:
+        degree: 1, 2 or 3.
+        size: control points along each axis.
+    """
+
+    degree: int = 1
+    size: int = 5
+
+    def __post_init__(self) -> None:
+        check_count("SplineKernel", "size", self.size)
+        if self.degree not in (1, 2, 3):
+            raise ValueError(f"SplineKernel: `degree` must be 1, 2 or 3, but is {self.degree!r}.")
+        if self.size <= self.degree:
+            raise ValueError(f"SplineKernel: `size` must exceed the degree {self.degree}, but is {self.size}.")
+
+    def shape(self, kernel_size: int) -> tuple[int, ...]:
+        """Control points along x and y, whatever the window."""
+        return (self.size, self.size)
+
+    @property
+    def gain(self) -> float:
+        """The root of Σ_k B_k², averaged between knots."""
+        return {1: 2 / 3, 2: 11 / 20, 3: 151 / 315}[self.degree]
+
+    def convolve(
+        self,
+        features: Float[Tensor, "b c h w"],
+        poses: Float[Tensor, "b m y x 2"],
+        weight: Float[Tensor, "m c s s"],
+        kernel_size: int,
+        stride: int,
+    ) -> Float[Tensor, "b m y x"]:
+        """See :func:`equicaps.functional.spline_convolution`."""
+        return spline_convolution(features, poses, weight, degree=self.degree, kernel_size=kernel_size, stride=stride)
+
+
+@dataclass(frozen=True)
+class HarmonicKernel(PoseKernel):
+    """A Fourier series in the angle on every ring of the window (ours).
+
+    Args:
+        order: the highest frequency M.
+    """
+
+    order: int = 2
+
+    def __post_init__(self) -> None:
+        check_count("HarmonicKernel", "order", self.order)
+
+    def shape(self, kernel_size: int) -> tuple[int, ...]:
+        """2M + 1 real coefficients on every ring."""
+        return (2 * self.order + 1, len(rings(kernel_size)))
+
+    @property
+    def gain(self) -> float:
+        """The root of Σ_m |e^{imθ}|²."""
+        return math.sqrt(1 + self.order)
+
+    def convolve(
+        self,
+        features: Float[Tensor, "b c h w"],
+        poses: Float[Tensor, "b m y x 2"],
+        weight: Float[Tensor, "m c q r"],
+        kernel_size: int,
+        stride: int,
+    ) -> Float[Tensor, "b m y x"]:
+        """See :func:`equicaps.functional.harmonic_convolution`."""
+        return harmonic_convolution(features, poses, weight, kernel_size=kernel_size, stride=stride)

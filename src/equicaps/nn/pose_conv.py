@@ -1,0 +1,110 @@
+"""Sparse group convolution (Section 4)."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from equicaps.functional.alignment import check_window_grid
+from equicaps.groups.checks import check_alike, check_count, check_floating
+from equicaps.nn.kernels import PoseKernel, SplineKernel
+
+_PAPER = SplineKernel()
+
+
+class PoseConv2d(nn.Module):
+    r"""Convolution that turns every window by the pose of its output capsule (Section 4, Theorem 3).
+
+    .. math:: \mathrm{out}_j(x) = b_j + \sum_u \sum_c f_c(x + u)\, ψ_{jc}(p_j(x)^{-1} u)
+
+    Turn features and poses together by 90 degrees: the output moves with the grid and does not change otherwise, exact
+    to rounding, whatever the kernel. Multiply the output with the activations of the capsules to weight it by
+    agreement. With ``kernel_size=2, stride=2`` it pairs with :class:`SpatialCapsules2d` of the same block structure.
+
+    Args:
+        in_channels: feature maps in.
+        out_channels: feature maps out, one for each capsule.
+        kernel_size: of the square window.
+        stride: of the windows; they must reach from edge to edge.
+        padding: zeros around the features.
+        kernel: the family of ψ: :class:`SplineKernel` (paper) or :class:`HarmonicKernel`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int = 3,
+        stride: int = 1,
+        padding: int = 0,
+        *,
+        kernel: PoseKernel = _PAPER,
+    ) -> None:
+        super().__init__()
+        counts = {
+            "in_channels": in_channels,
+            "out_channels": out_channels,
+            "kernel_size": kernel_size,
+            "stride": stride,
+        }
+        for name, value in counts.items():
+            check_count("PoseConv2d", name, value)
+        if not isinstance(padding, int) or padding < 0:
+            raise ValueError(f"PoseConv2d: `padding` must be 0, 1, 2, ..., but is {padding!r}.")
+        if not isinstance(kernel, PoseKernel):
+            raise TypeError(
+                f"PoseConv2d: `kernel` must be SplineKernel(...) or HarmonicKernel(...), but is {kernel!r}."
+            )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.kernel = kernel
+        self.weight = nn.Parameter(torch.empty(out_channels, in_channels, *kernel.shape(kernel_size)))
+        self.bias = nn.Parameter(torch.empty(out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new kernels whose values have the variance that suits a ReLU, and set the bias to zero."""
+        fan_in = self.in_channels * self.kernel_size**2
+        nn.init.normal_(self.weight, std=math.sqrt(2 / fan_in) / self.kernel.gain)
+        nn.init.zeros_(self.bias)
+
+    def forward(
+        self, features: Float[Tensor, "b c h w"], poses: Float[Tensor, "b m y x 2"]
+    ) -> Float[Tensor, "b m y x"]:
+        """Feature maps, seen from the poses of the output capsules (a zero vector is the undefined pose)."""
+        self._check(features, poses)
+        padded = F.pad(features, (self.padding,) * 4)
+        out = self.kernel.convolve(padded, poses, self.weight, self.kernel_size, self.stride)
+        return out + self.bias[:, None, None]
+
+    def _check(self, features: Tensor, poses: Tensor) -> None:
+        where = "PoseConv2d"
+        check_floating(where, "features", features)
+        check_floating(where, "poses", poses)
+        check_alike(where, {"features": features, "poses": poses, "the layer's parameters": self.weight})
+        if features.ndim != 4 or features.shape[1] != self.in_channels:
+            raise ValueError(
+                f"{where}: `features` must have shape (batch, {self.in_channels}, height, width), "
+                f"but has shape {tuple(features.shape)}."
+            )
+        height, width = (size + 2 * self.padding for size in features.shape[2:])
+        check_window_grid(where, (height, width), self.kernel_size, self.stride)
+        grid = tuple((size - self.kernel_size) // self.stride + 1 for size in (height, width))
+        expected = (features.shape[0], self.out_channels, *grid, 2)
+        if tuple(poses.shape) != expected:
+            raise ValueError(
+                f"{where}: `poses` must have shape {expected}, one SO(2) pose for each output, "
+                f"but has shape {tuple(poses.shape)}."
+            )
+
+    def extra_repr(self) -> str:
+        """The mathematical signature."""
+        return (
+            f"{self.in_channels} -> {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"padding={self.padding}, kernel={self.kernel!r}"
+        )

@@ -1,0 +1,147 @@
+"""Steerable capsules on images."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from equicaps.functional import Capsules
+from equicaps.functional.steerable import (
+    agreed_poses,
+    features_at,
+    low_pass,
+    moments,
+    steerable_basis,
+    vote_strength,
+)
+from equicaps.groups.checks import check_count
+from equicaps.numerics import FAINT_RESPONSE, NO_EVIDENCE, safe_reciprocal
+
+
+class SteerableCapsules2d(nn.Module):
+    r"""Pose by agreement and group convolution at that pose, in one real convolution.
+
+    The moments :math:`X_{cn} = f_c p_c^n` of the input, n up to N, are convolved with kernels
+    :math:`\kappa(|u|) e^{i(m-n)\theta_u}` to responses :math:`Y_{jm}`, m up to M. Then
+    :math:`p_j = Y_{j1} / |Y_{j1}|` and :math:`f_j = \mathrm{norm}(\sum_m \mathrm{Re}(p_j^{-m} Y_{jm}))`.
+
+    When the input capsules are turned by 90 degrees (maps and poses), poses turn with them and activations do not
+    change but for their place: exactly, whatever M, N and the rings are, on grids that a turn maps onto themselves
+    (``(size + 2 * padding - kernel_size) % stride == 0``). At other angles up to resampling.
+
+    Args:
+        in_capsules: input capsules, or image channels when ``in_order`` is 0.
+        out_capsules: output capsules.
+        kernel_size: of the window.
+        stride: of the window.
+        in_order: N; 0 reads no poses.
+        out_order: M, at least 1.
+        pool: low-pass filter the moments to half the resolution first.
+        padding: zeros around the moments; by default (kernel_size - 1) // 2.
+    """
+
+    pose_scale: Tensor
+    basis: Tensor
+
+    def __init__(
+        self,
+        in_capsules: int,
+        out_capsules: int,
+        kernel_size: int,
+        *,
+        stride: int = 1,
+        in_order: int = 1,
+        out_order: int = 2,
+        pool: bool = False,
+        padding: int | None = None,
+    ) -> None:
+        super().__init__()
+        for name in ("in_capsules", "out_capsules", "kernel_size", "stride", "out_order"):
+            check_count("SteerableCapsules2d", name, locals()[name])
+        if in_order < 0:
+            raise ValueError(f"SteerableCapsules2d: `in_order` must be 0 (no poses) or more, but is {in_order}.")
+        self.in_capsules, self.out_capsules, self.kernel_size, self.stride = (
+            in_capsules,
+            out_capsules,
+            kernel_size,
+            stride,
+        )
+        self.in_order, self.out_order, self.pool = in_order, out_order, pool
+        self.padding = (kernel_size - 1) // 2 if padding is None else padding
+        basis = steerable_basis(kernel_size, in_order, out_order).to(torch.get_default_dtype())
+        self.register_buffer("basis", basis, persistent=False)
+        self.weight = nn.Parameter(torch.empty(out_capsules, in_capsules, len(basis)))
+        self.norm = nn.BatchNorm2d(out_capsules)
+        self.register_buffer("pose_scale", torch.ones(out_capsules))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new weights such that responses have about the size of the moments."""
+        nn.init.normal_(self.weight, std=1 / math.sqrt(self.in_capsules * len(self.basis) / (2 * self.out_order + 1)))
+
+    @property
+    def kernel(self) -> Float[Tensor, "rows columns k k"]:
+        """The real convolution kernel: responses by moments, capsules innermost."""
+        size = self.kernel_size
+        kernel = torch.einsum("jcp,pabk->ajbck", self.weight, self.basis.flatten(3))
+        return kernel.flatten(0, 1).flatten(1, 2).unflatten(-1, (size, size))
+
+    def forward(self, capsules: Capsules, at: Float[Tensor, "batch out h w 2"] | None = None) -> Capsules:
+        """Poses by agreement, activations by group convolution there.
+
+        Activations are normalised, not rectified, and 0 where the pose is undefined.
+
+        Args:
+            capsules: input.
+            at: evaluate the group convolution at these poses instead; with the identity everywhere it is an ordinary
+                convolution.
+        """
+        responses = self._convolve(self._maps(capsules), self.kernel)
+        if at is None:
+            at = self._poses(responses[:, self.out_capsules : 3 * self.out_capsules])
+        presence = at.movedim(-1, 1).square().sum(1)
+        return Capsules(at, self.norm(features_at(at, responses)) * presence)
+
+    def vote(self, capsules: Capsules) -> Capsules:
+        r"""Poses by agreement, activations how far the votes agree.
+
+        :math:`|Y_{j1}| / \sum |\kappa_{jc1n}(u)| f_c \in [0, 1]`, the resultant length of the weighted votes.
+        """
+        out = self.out_capsules
+        rows = self.kernel[out : 3 * out]
+        first = self._convolve(self._maps(capsules), rows)
+        strength = vote_strength(rows.unflatten(0, (2, out)).unflatten(2, (-1, self.in_capsules)))
+        features = low_pass(capsules.activations) if self.pool else capsules.activations
+        total = self._convolve(features, strength)
+        length = torch.linalg.vector_norm(first.unflatten(1, (2, out)), dim=1)
+        return Capsules(self._poses(first), length * safe_reciprocal(total, NO_EVIDENCE))
+
+    def _maps(self, capsules: Capsules) -> Float[Tensor, "batch columns height width"]:
+        maps = moments(capsules, self.in_order)
+        return low_pass(maps) if self.pool else maps
+
+    def _convolve(self, maps: Tensor, kernel: Tensor) -> Float[Tensor, "batch rows height width"]:
+        if self.in_order == 0 and self.padding:  # an image, whose border is not an edge
+            return F.conv2d(F.pad(maps, (self.padding,) * 4, mode="replicate"), kernel, stride=self.stride)
+        return F.conv2d(maps, kernel, stride=self.stride, padding=self.padding)
+
+    def _poses(self, first: Float[Tensor, "batch rows height width"]) -> Float[Tensor, "batch out height width 2"]:
+        if self.training:
+            self._follow(first)
+        return agreed_poses(first, FAINT_RESPONSE * self.pose_scale)
+
+    @torch.no_grad()
+    def _follow(self, first: Float[Tensor, "batch rows height width"]) -> None:
+        length = first.unflatten(1, (2, -1)).square().sum(1).mean((0, 2, 3)).sqrt()
+        self.pose_scale.lerp_(length, self.norm.momentum or 0.1)
+
+    def extra_repr(self) -> str:
+        """The mathematical signature."""
+        orders = f"orders {self.in_order} -> {self.out_order}"
+        pooled = ", low-pass 2" if self.pool else ""
+        return (
+            f"{self.in_capsules} -> {self.out_capsules} capsules on SO(2), {orders}, "
+            f"{self.kernel_size}x{self.kernel_size} stride {self.stride}{pooled}"
+        )

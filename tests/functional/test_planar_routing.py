@@ -1,0 +1,100 @@
+import pytest
+import torch
+
+from equicaps.functional import Sigmoid, directions, planar_route, planar_routing, route
+from equicaps.groups import SO2
+
+
+def sample(dtype, *, emitted=2, windows=9, defined=True):
+    """Features of aligned positions, weights, poses, activations, α and β; all of them leaves."""
+    features = torch.randn(6, 4, windows, dtype=dtype)
+    weight = torch.randn(emitted, 5, 3, 6, dtype=dtype)
+    poses = SO2().random(3, 4, windows, dtype=dtype).movedim(-1, 0).contiguous()
+    activations = torch.rand(3, 4, windows, dtype=dtype) + 0.1
+    if not defined:
+        poses[:, 1], activations[1] = 0, 0  # an undefined capsule
+        activations[2, 0] = 0  # a silent one with a pose
+        activations[2, 1] *= 2e-3  # one that is almost silent
+        poses[:, 2] *= 0.8  # poses that fade
+        activations[..., 0] = 0  # a window where nobody speaks
+    numbers = (torch.tensor(3.0, dtype=dtype), torch.tensor(1.5, dtype=dtype))
+    return [tensor.requires_grad_() for tensor in (features, weight, poses, activations, *numbers)]
+
+
+def plainly(features, weight, poses, activations, alpha, beta, *, iterations, weighted):
+    """The same by compose and route."""
+    raw = torch.einsum("fkw,emcf->wmcke", features, weight)
+    t = directions(raw) if len(weight) == 2 else SO2().exp(raw)
+    votes = SO2().compose(poses.permute(3, 1, 2, 0).unsqueeze(1), t).flatten(2, 3)
+    routing = route(
+        SO2(),
+        votes,
+        activations.permute(2, 0, 1).flatten(1),
+        iterations=iterations,
+        sigma=Sigmoid(alpha, beta),
+        agreement="weighted" if weighted else "mean",
+    )
+    return routing.poses.permute(2, 1, 0), routing.activations.T
+
+
+@pytest.fixture(params=(1, 60, 2**18), ids=("tiny pieces", "small pieces", "one piece"))
+def piece(request, monkeypatch):
+    monkeypatch.setattr(planar_routing, "_PIECE", request.param)
+    monkeypatch.setattr(planar_routing, "_WINDOWS", 4)
+
+
+@pytest.mark.usefixtures("piece")
+@pytest.mark.parametrize("defined", [True, False], ids=["defined", "undefined"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["mean", "weighted"])
+@pytest.mark.parametrize("iterations", [0, 1, 2, 4])
+@pytest.mark.parametrize("emitted", [1, 2], ids=["angles", "directions"])
+def test_equals_route(emitted, iterations, weighted, defined, dtype, tolerance):
+    """Values and all gradients, whatever the pieces."""
+    arguments = sample(dtype, emitted=emitted, defined=defined)
+    options = {"iterations": iterations, "weighted": weighted}
+    actual, expected = planar_route(*arguments, **options), plainly(*arguments, **options)
+    heads = [torch.randn_like(tensor) for tensor in actual]
+    if not defined:
+        for head in heads:
+            head[..., 0] = 0  # at a window without evidence gradients are of the size of 1e12 and compare nothing
+    for one, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(one, other, **tolerance)
+    gradients = (torch.autograd.grad(outputs, arguments, heads, allow_unused=True) for outputs in (actual, expected))
+    loose = {"rtol": 2e-3, "atol": 2e-3} if dtype == torch.float32 else {"rtol": 1e-7, "atol": 1e-7}
+    for leaf, one, other in zip(arguments, *gradients, strict=True):
+        compared = leaf != 0 if leaf is arguments[3] else torch.ones_like(leaf, dtype=torch.bool)  # |a| has a kink at 0
+        other = torch.zeros_like(one) if other is None else other
+        torch.testing.assert_close(one[compared], other[compared], **loose)
+
+
+def test_the_comparison_tells_routing_from_none():
+    """Control: with other options the two differ by far more than the tolerance."""
+    arguments = sample(torch.float64)
+    routed = planar_route(*arguments, iterations=2, weighted=False)
+    for other in ({"iterations": 1, "weighted": False}, {"iterations": 2, "weighted": True}):
+        poses, activations = plainly(*arguments, **other)
+        assert max((routed.poses - poses).abs().max(), (routed.activations - activations).abs().max()) > 1e-4
+
+
+@pytest.mark.usefixtures("piece")
+def test_gradients_are_correct():
+    arguments = sample(torch.float64, windows=5)
+    assert torch.autograd.gradcheck(
+        lambda *tensors: tuple(planar_route(*tensors, iterations=2, weighted=False)), arguments, atol=1e-6
+    )
+
+
+def test_no_windows_are_no_work(dtype):
+    arguments = sample(dtype, windows=0)
+    routing = planar_route(*arguments, iterations=2, weighted=False)
+    assert routing.poses.shape == (2, 5, 0)
+    assert routing.activations.shape == (5, 0)
+
+
+def test_directions_are_unit_vectors_and_zero_stays_zero(dtype, shape):
+    raw = torch.randn(*shape, 2, dtype=dtype)
+    assert SO2().contains(directions(raw)).all()
+    zero = torch.zeros(*shape, 2, dtype=dtype, requires_grad=True)
+    directions(zero).sum().backward()
+    assert zero.grad.isfinite().all()
+    assert (directions(zero) == 0).all()

@@ -1,0 +1,166 @@
+import warnings
+
+import pytest
+import torch
+
+from equicaps.metrics import exactness
+from equicaps.models import PRESETS, GroupCapsNet, PaperConfig, PaperNet
+from equicaps.nn import TransformLinear
+
+TURNING = ["steerable", "steerable_capsules", "paper", "capsules_only"]
+
+
+def network(name, **options):
+    """A network with settled running statistics, in evaluation mode."""
+    net = GroupCapsNet.from_preset(name, **options)
+    net.train()
+    net(torch.rand(8, options.get("in_channels", 1), 32, 32))
+    return net.eval()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_output_has_the_documented_shapes(name):
+    output = network(name, num_classes=7, in_channels=3)(torch.rand(2, 3, 32, 32))
+    assert output.scores.shape == output.activations.shape == (2, 7)
+    assert output.poses.shape == (2, 7, 2)
+    assert output.reconstruction is None
+    assert ((output.activations >= 0) & (output.activations <= 1 + 1e-5)).all()
+
+
+@pytest.mark.parametrize("name", TURNING)
+@pytest.mark.parametrize("size", [(32, 32), (32, 64)])
+def test_answers_do_not_change_under_quarter_turns(name, size):
+    """Scores and agreements stay, poses turn: float32, also on images that are not square."""
+    images = torch.rand(6, 1, *size)
+    net = network(name)
+    found = exactness(net, images)
+    assert found.predictions_changed == 0
+    assert found.scores < 2e-3 * net(images).scores.abs().max()
+    assert found.activations < 1e-4
+    assert found.poses < 1e-2
+
+
+@pytest.mark.parametrize("name", ["steerable_cnn", "plain_cnn"])
+def test_that_measurement_rejects_a_plain_network(name):
+    """Control: the same network without poses changes its answers."""
+    found = exactness(network(name), torch.rand(6, 1, 32, 32))
+    assert found.scores > 0.01
+
+
+def test_papers_network_has_the_papers_size():
+    """145k in the capsules; the authors' linear generator has 144,970 to the last one."""
+    ours = GroupCapsNet.from_preset("capsules_only")
+    linear = PaperNet(PaperConfig(kernel=TransformLinear(), features=False))
+    assert sum(p.numel() for p in ours.parameters()) == 144_410
+    assert sum(p.numel() for p in linear.parameters()) == 144_970
+    whole = GroupCapsNet.from_preset("paper")
+    assert sum(p.numel() for p in whole.body.convolutions.parameters()) == 106_154
+
+
+def test_flagship_has_at_most_250k_parameters():
+    count = sum(p.numel() for p in GroupCapsNet.from_preset("steerable").parameters())
+    assert 100_000 < count <= 250_000
+
+
+@pytest.mark.parametrize("name", TURNING)
+def test_constant_images_have_no_pose(name):
+    """All poses undefined: scores finite, activations zero."""
+    for value in (0.0, 0.3, 1.0):
+        output = network(name)(torch.full((2, 1, 32, 32), value))
+        assert output.scores.isfinite().all()
+        assert output.activations.abs().max() < 1e-3
+        assert output.poses.norm(dim=-1).max() < 0.5
+
+
+def test_sizes_that_cannot_be_exact_are_refused_with_the_nearest_legal_ones():
+    net = network("steerable")
+    with pytest.raises(ValueError, match=r"image width 28 .* multiples of 8 and at least 32; the nearest are \[32\]"):
+        net(torch.rand(1, 1, 32, 28))
+    with pytest.raises(ValueError, match=r"height 50 .* \[48, 56\].*pad=True"):
+        net(torch.rand(1, 1, 50, 64))
+    with pytest.raises(ValueError, match="image height 20"):
+        GroupCapsNet.from_preset("steerable", image_size=20)
+
+
+@pytest.mark.parametrize("size", [(28, 28), (29, 33), (10, 50)])
+def test_padding_accepts_any_size_and_stays_exact(size):
+    net = network("steerable", pad=True)
+    images = torch.rand(4, 1, *size)
+    found = exactness(net, images)
+    assert found.predictions_changed == 0
+    assert found.activations < 1e-4
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_bad_images_are_explained():
+    net = network("steerable")
+    with pytest.raises(TypeError, match=r"floats in \[0, 1\], but have dtype torch.uint8.*/ 255"):
+        net(torch.zeros(1, 1, 32, 32, dtype=torch.uint8))
+    with pytest.raises(ValueError, match=r"shape \(batch, 1, height, width\), but have \(1, 3, 32, 32\)"):
+        net(torch.zeros(1, 3, 32, 32))
+    with pytest.raises(TypeError, match=r"must be a torch\.Tensor, but is list"):
+        net([1.0])
+    with pytest.raises(ValueError, match="NaN or infinite pixels"):
+        net(torch.full((1, 1, 32, 32), torch.nan))
+    with pytest.raises(ValueError, match="unknown preset 'steerabel'; choose one of 'steerable'"):
+        GroupCapsNet.from_preset("steerabel")
+
+
+def test_values_out_of_range_warn_and_are_used_as_they_are():
+    net = network("steerable")
+    images = torch.rand(1, 1, 32, 32)
+    with pytest.warns(UserWarning, match=r"expected in \[0, 1\], but range from"):
+        bright = net(images * 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        normal = net(images)
+    assert not torch.allclose(bright.scores, normal.scores)
+
+
+def test_decoder_reconstructs_and_turns_with_the_poses():
+    net = network("steerable", decoder=True)
+    output = net(torch.rand(2, 1, 32, 32))
+    assert output.reconstruction.shape == (2, 1, 32, 32)
+    assert ((output.reconstruction >= 0) & (output.reconstruction <= 1)).all()
+    turned = net.decoder(output._replace(poses=-output.poses))
+    assert (turned - output.reconstruction).abs().max() > 1e-6
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_one_state_dict_for_training_and_evaluation(name):
+    net, other = network(name), GroupCapsNet.from_preset(name)
+    other.load_state_dict(net.state_dict())
+    images = torch.rand(2, 1, 32, 32)
+    torch.testing.assert_close(other.eval()(images).scores, net(images).scores)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_few_steps_lower_the_loss(name):
+    """It learns: three bars, which differ by more than a turn."""
+    net = GroupCapsNet.from_preset(name, num_classes=2)
+    images = torch.zeros(16, 1, 32, 32)
+    images[:8, :, 14:18, 6:26] = 1
+    images[8:, :, 8:24, 8:24] = torch.rand(8, 1, 16, 16)
+    labels = torch.arange(16) // 8
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(8):
+        loss = torch.nn.functional.cross_entropy(net(images).scores, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_capsules_of_every_layer_turn_with_the_image():
+    """Every layer on its own: activations exactly, poses where defined."""
+    from equicaps.groups import SO2
+    from equicaps.metrics import quarter_turns
+
+    net, images = network("steerable"), torch.rand(2, 1, 32, 32)
+    for still, turned in zip(net.capsules(images), net.capsules(torch.rot90(images, 1, (-2, -1))), strict=True):
+        expected = quarter_turns(still, 1)
+        torch.testing.assert_close(turned.activations, expected.activations, rtol=1e-3, atol=1e-3)
+        defined = (SO2().presence(expected.poses) > 0.5).unsqueeze(-1)
+        torch.testing.assert_close(turned.poses * defined, expected.poses * defined, rtol=0, atol=1e-2)

@@ -1,0 +1,106 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from turning import turn_grid, turn_poses
+
+from equicaps.groups import SO2
+from equicaps.nn import HarmonicKernel, ImagePoses, PoseConv2d, SpatialCapsules2d, SplineKernel
+
+KERNELS = [SplineKernel(), SplineKernel(2, 4), SplineKernel(3), HarmonicKernel(), HarmonicKernel(4)]
+kernels = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+
+
+@pytest.mark.parametrize("quarters", [1, 2, 3])
+@pytest.mark.parametrize(("kernel_size", "stride", "padding"), [(2, 2, 0), (3, 1, 1), (3, 1, 0), (5, 1, 2)])
+@kernels
+def test_output_is_invariant_under_a_joint_turn(kernel, kernel_size, stride, padding, quarters, dtype, tolerance):
+    """Theorem 3 for the layer, with padding and bias; and the output does depend on the poses."""
+    layer = PoseConv2d(3, 4, kernel_size, stride, padding, kernel=kernel).to(dtype)
+    torch.nn.init.normal_(layer.bias)
+    features = torch.randn(2, 3, 8, 6, dtype=dtype)
+    grid = [(size + 2 * padding - kernel_size) // stride + 1 for size in (8, 6)]
+    poses = SO2().random(2, 4, *grid, dtype=dtype)
+    still = layer(features, poses)
+    moved = layer(turn_grid(features, quarters), turn_poses(SO2(), poses, quarters))
+    torch.testing.assert_close(moved, turn_grid(still, quarters), rtol=1e-5, atol=10 * tolerance["atol"])
+    assert (layer(features, SO2().random(2, 4, *grid, dtype=dtype)) - still).abs().max() > 1e-2
+
+
+@kernels
+def test_paired_with_capsules_the_network_is_invariant(kernel, dtype):
+    """Section 4.1: capsules give poses and agreement, the convolution is evaluated there; scores do not change."""
+    capsule_layers = torch.nn.ModuleList(SpatialCapsules2d(SO2(), n, m) for n, m in ((1, 4), (4, 5), (5, 3))).to(dtype)
+    convolutions = torch.nn.ModuleList(PoseConv2d(n, m, 2, 2, kernel=kernel) for n, m in ((1, 4), (4, 5), (5, 3)))
+    convolutions.to(dtype)
+    images = F.avg_pool2d(torch.rand(4, 1, 10, 10, dtype=dtype), 3, 1)
+
+    def network(images):
+        capsules, features = ImagePoses()(images), images
+        for capsule_layer, convolution in zip(capsule_layers, convolutions, strict=True):
+            capsules = capsule_layer(capsules)
+            features = F.relu(convolution(features, capsules.poses)) * capsules.activations
+        return capsules, features
+
+    still, scores = network(images)
+    for quarters in (1, 2, 3):
+        moved, moved_scores = network(torch.rot90(images, quarters, (2, 3)))
+        torch.testing.assert_close(moved_scores, scores, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(moved.activations, still.activations, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(moved.poses, turn_poses(SO2(), still.poses, quarters), rtol=1e-3, atol=1e-4)
+        _, mirrored = network(images.flip(-1))
+        assert not torch.allclose(mirrored, scores, atol=1e-4), "control: a mirror image is another image"
+
+
+@kernels
+def test_values_have_the_variance_of_an_ordinary_layer(kernel):
+    """Initialisation: output and input of a wide layer are of one size, up to a factor."""
+    layer = PoseConv2d(64, 64, 3, kernel=kernel)
+    out = layer(torch.relu(torch.randn(8, 64, 6, 6)), SO2().random(8, 64, 4, 4))
+    assert 0.3 < out.std() < 3
+
+
+@kernels
+def test_every_parameter_is_trained(kernel):
+    layer = PoseConv2d(3, 4, kernel=kernel)
+    layer(torch.randn(64, 3, 5, 5), SO2().random(64, 4, 3, 3)).square().sum().backward()
+    assert all((p.grad.flatten(2).abs().sum((0, 1)) > 0).any() for p in [layer.weight])
+    assert (layer.bias.grad != 0).all()
+
+
+def test_parameters_are_the_kernels_coefficients():
+    assert PoseConv2d(3, 4, 2, kernel=SplineKernel(size=6)).weight.shape == (4, 3, 6, 6)
+    assert PoseConv2d(3, 4, 2, kernel=HarmonicKernel(2)).weight.shape == (4, 3, 5, 1)
+    assert PoseConv2d(3, 4, 3, kernel=HarmonicKernel(2)).weight.shape == (4, 3, 5, 3)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize(
+    ("features", "poses", "message"),
+    [
+        ((2, 2, 8, 8), (2, 4, 4, 4, 2), r"\(batch, 3, height, width\)"),
+        ((2, 3, 7, 8), (2, 4, 4, 4, 2), "Nearest legal sizes: 6 and 8"),
+        ((2, 3, 8, 8), (2, 4, 8, 8, 2), r"\(2, 4, 4, 4, 2\)"),
+    ],
+)
+def test_bad_inputs_are_explained(features, poses, message):
+    with pytest.raises(ValueError, match=message):
+        PoseConv2d(3, 4, 2, 2)(torch.zeros(features), torch.zeros(poses))
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_bad_choices_are_explained():
+    for bad in ({"degree": 0}, {"degree": 4}, {"degree": 3, "size": 3}):
+        with pytest.raises(ValueError, match="SplineKernel: `"):
+            SplineKernel(**bad)
+    with pytest.raises(ValueError, match="`order` must be at least 1"):
+        HarmonicKernel(0)
+    with pytest.raises(TypeError, match="`kernel` must be SplineKernel"):
+        PoseConv2d(1, 1, kernel="spline")
+    with pytest.raises(ValueError, match="`padding`"):
+        PoseConv2d(1, 1, padding=-1)
+
+
+def test_repr_shows_the_mathematical_signature():
+    assert "3 -> 4, kernel_size=3, stride=1, padding=0, kernel=HarmonicKernel(order=2)" in repr(
+        PoseConv2d(3, 4, kernel=HarmonicKernel())
+    )

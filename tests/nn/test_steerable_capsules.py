@@ -1,0 +1,102 @@
+import pytest
+import torch
+
+from equicaps.functional import Capsules
+from equicaps.groups import SO2
+from equicaps.metrics import quarter_turns
+from equicaps.nn.steerable_capsules import SteerableCapsules2d
+
+CASES = [
+    {"kernel_size": 3},
+    {"kernel_size": 5, "pool": True},
+    {"kernel_size": 6, "stride": 2, "padding": 2},
+    {"kernel_size": 4, "padding": 0, "in_order": 2, "out_order": 3},
+    {"kernel_size": 1},
+]
+
+
+def layer_and_input(case, dtype):
+    layer = SteerableCapsules2d(3, 4, **case).to(dtype)
+    layer.train()
+    poses = SO2().random(2, 3, 12, 8, dtype=dtype)
+    capsules = Capsules(poses, torch.rand(2, 3, 12, 8, dtype=dtype))
+    layer(capsules)  # sets the running statistics
+    return layer.eval(), capsules
+
+
+@pytest.mark.parametrize("quarters", [1, 2, 3])
+@pytest.mark.parametrize("method", ["forward", "vote"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_turns_with_the_input_exactly(case, method, quarters, dtype, tolerance):
+    """Poses turn along, activations stay, both at their new place; without the pose's turn it does not hold."""
+    layer, capsules = layer_and_input(case, dtype)
+    run = getattr(layer, method)
+    turned, expected = run(quarter_turns(capsules, quarters)), quarter_turns(run(capsules), quarters)
+    torch.testing.assert_close(turned.activations, expected.activations, **tolerance)
+    defined = (SO2().presence(expected.poses) > 0.5).unsqueeze(-1)
+    assert defined.double().mean() > 0.5
+    torch.testing.assert_close(turned.poses * defined, expected.poses * defined, rtol=1e-4, atol=1e-4)
+    only_moved = torch.rot90(run(capsules).poses, quarters, (2, 3))
+    assert (turned.poses - only_moved).abs().max() > 0.1
+
+
+def test_first_layer_reads_images_and_ignores_poses(dtype):
+    """in_order = 0: any poses will do; a constant image has no pose and no activation, its border neither."""
+    layer = SteerableCapsules2d(1, 4, 6, stride=2, in_order=0, padding=2).to(dtype).eval()
+    image = torch.rand(2, 1, 16, 16, dtype=dtype)
+    first, second = (layer(Capsules(SO2().random(2, 1, 16, 16, dtype=dtype), image)) for _ in range(2))
+    torch.testing.assert_close(first.activations, second.activations)
+    constant = layer(Capsules(torch.zeros(1, 1, 16, 16, 2, dtype=dtype), torch.full((1, 1, 16, 16), 0.7, dtype=dtype)))
+    assert constant.poses.abs().max() < 1e-3
+    assert constant.activations.abs().max() < 1e-3
+
+
+def test_agreement_is_between_zero_and_one_and_full_for_a_single_vote(dtype):
+    """One active capsule under a kernel of one order: nothing to disagree with."""
+    layer, capsules = layer_and_input({"kernel_size": 3}, dtype)
+    agreement = layer.vote(capsules).activations
+    assert ((agreement >= 0) & (agreement <= 1 + 1e-5)).all()
+    single = SteerableCapsules2d(1, 2, 1, in_order=0, out_order=1).to(dtype)
+    lone = single.vote(Capsules(torch.zeros(1, 1, 2, 2, 2, dtype=dtype), torch.rand(1, 1, 2, 2, dtype=dtype)))
+    assert lone.activations.max() <= 1
+
+
+def test_silence_in_silence_out(dtype):
+    layer, capsules = layer_and_input({"kernel_size": 3}, dtype)
+    for method in (layer, layer.vote):
+        quiet = method(Capsules(capsules.poses, torch.zeros_like(capsules.activations)))
+        assert quiet.activations.abs().max() == 0
+        assert quiet.poses.abs().max() == 0
+
+
+def test_gradients_are_finite_in_silence_and_everywhere(dtype):
+    layer, capsules = layer_and_input({"kernel_size": 3}, dtype)
+    for scale in (0.0, 1.0):
+        activations = (capsules.activations * scale).requires_grad_()
+        layer.train()
+        out, votes = layer(Capsules(capsules.poses, activations)), layer.vote(Capsules(capsules.poses, activations))
+        (out.poses.sum() + out.activations.sum() + votes.activations.sum()).backward()
+        assert activations.grad.isfinite().all()
+        assert layer.weight.grad.isfinite().all()
+
+
+def test_at_given_poses_it_is_an_ordinary_convolution(dtype, tolerance):
+    """With the identity everywhere a shifted input gives shifted features; a turned one does not give turned ones."""
+    layer, capsules = layer_and_input({"kernel_size": 3}, dtype)
+    upright = torch.zeros(2, 4, 12, 8, 2, dtype=dtype)
+    upright[..., 0] = 1
+    features = layer(capsules, upright).activations
+    shifted = layer(Capsules(*(t.roll(2, 2) for t in capsules)), upright).activations
+    torch.testing.assert_close(shifted[:, :, 4:-4], features.roll(2, 2)[:, :, 4:-4], **tolerance)
+    turned = layer(quarter_turns(capsules, 1), upright.transpose(2, 3)).activations
+    assert (turned - torch.rot90(features, 1, (2, 3))).abs().max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((0, 4, 3), "`in_capsules` must be at least 1"), ((3, 4, 2.5), "`kernel_size` must be a whole number")],
+)
+@pytest.mark.usefixtures("without_shape_checks")
+def test_impossible_arguments_are_explained(arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        SteerableCapsules2d(*arguments)

@@ -1,0 +1,72 @@
+import math
+
+import pytest
+import torch
+
+from equicaps.losses import Objective, pose_consistency, spread_loss, spread_margin, true_poses
+from equicaps.models import CapsOutput
+
+
+def test_spread_loss_is_the_formula(dtype):
+    """Σ_{i≠t} max(0, m - (a_t - a_i))², by hand: (0.9 - 0.3)² + (0.9 - 0.5)² for one image."""
+    activations = torch.tensor([[0.8, 0.5, 0.3]], dtype=dtype)
+    expected = (0.9 - 0.3) ** 2 + (0.9 - 0.5) ** 2
+    torch.testing.assert_close(spread_loss(activations, torch.tensor([0]), 0.9).item(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_spread_loss_vanishes_beyond_the_margin():
+    activations = torch.tensor([[1.0, 0.0, 0.05]])
+    assert spread_loss(activations, torch.tensor([0]), 0.9).item() == pytest.approx(0, abs=1e-6)
+    assert spread_loss(activations, torch.tensor([1]), 0.9).item() > 1
+
+
+def test_margin_grows_and_stays_in_range():
+    assert [spread_margin(x) for x in (-1.0, 0.0, 0.5, 1.0, 2.0)] == pytest.approx([0.2, 0.2, 0.55, 0.9, 0.9])
+
+
+def test_pose_consistency_is_zero_for_poses_that_follow_and_two_for_opposite_ones(dtype):
+    degrees = torch.tensor([30.0, 200.0], dtype=dtype)
+    first = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=dtype)
+    angles = torch.deg2rad(torch.tensor([30.0, 290.0], dtype=dtype))
+    second = torch.stack((angles.cos(), angles.sin()), dim=-1)
+    assert pose_consistency(first, second, degrees).item() == pytest.approx(0, abs=1e-6)
+    assert pose_consistency(first, -second, degrees).item() == pytest.approx(2, abs=1e-6)
+
+
+def output(scores, poses=None):
+    n, classes = scores.shape
+    angles = torch.arange(n, dtype=scores.dtype) if poses is None else poses
+    poses = torch.stack((angles.cos(), angles.sin()), -1).unsqueeze(1).expand(n, classes, 2)
+    return CapsOutput(scores, torch.sigmoid(scores), poses, torch.full((n, 1, 2, 2), 0.5, dtype=scores.dtype))
+
+
+def test_objective_is_the_weighted_sum_of_its_parts():
+    scores, labels = torch.randn(4, 3), torch.tensor([0, 2, 0, 2])
+    images, degrees = torch.rand(4, 1, 2, 2), torch.rand(4) * 360
+    out = output(scores)
+    parts = []
+    for name in ("cross_entropy", "spread", "reconstruction", "consistency"):
+        only = dict.fromkeys(("cross_entropy", "spread", "reconstruction", "consistency"), 0.0) | {name: 2.0}
+        parts.append(Objective(**only)(out, images, labels, degrees, 0.5).item())
+    together = Objective(cross_entropy=2.0, spread=2.0, reconstruction=2.0, consistency=2.0)(
+        out, images, labels, degrees, 0.5
+    )
+    assert together.item() == pytest.approx(sum(parts), rel=1e-5)
+    assert all(part > 0 for part in parts)
+
+
+def test_consistency_compares_the_two_halves_of_the_batch():
+    """Poses that follow their turns cost nothing; a third half-turn in one of them does."""
+    degrees = torch.tensor([0.0, 10.0, 90.0, 200.0])
+    labels = torch.tensor([1, 0, 1, 0])
+    following = output(torch.zeros(4, 2), torch.deg2rad(degrees + 17))
+    only = Objective(cross_entropy=0.0, consistency=1.0)
+    images = torch.zeros(4, 1, 2, 2)
+    assert only(following, images, labels, degrees).item() == pytest.approx(0, abs=1e-6)
+    off = output(torch.zeros(4, 2), torch.deg2rad(degrees + torch.tensor([17.0, 17, 17, 197])))
+    assert only(off, images, labels, degrees).item() == pytest.approx(1, abs=1e-5)
+
+
+def test_true_poses_are_those_of_the_label():
+    out = output(torch.zeros(3, 2))
+    assert true_poses(out, torch.tensor([0, 1, 1]))[2].tolist() == pytest.approx([math.cos(2), math.sin(2)])

@@ -1,0 +1,70 @@
+import pytest
+import torch
+
+from equicaps.metrics import accuracy, evaluate, exactness, pose_errors
+from equicaps.models import CapsOutput
+
+
+def brightest_side(images):
+    """An oracle network: the pose is the direction of the centre of mass; one class."""
+    n, _, size, _ = images.shape
+    offsets = torch.arange(size, dtype=images.dtype) - (size - 1) / 2
+    x = (images.sum((1, 2)) * offsets).sum(-1)
+    y = -(images.sum((1, 3)) * offsets).sum(-1)
+    pose = torch.nn.functional.normalize(torch.stack((x, y), -1), dim=-1)
+    scores = torch.stack((images.sum((1, 2, 3)), torch.zeros(n)), -1)
+    return CapsOutput(scores, torch.sigmoid(scores), pose.unsqueeze(1).expand(n, 2, 2))
+
+
+def blobs(n=6):
+    images = torch.zeros(n, 1, 28, 28)
+    images[:, :, 12:16, 20:24] = 1
+    return images, torch.zeros(n, dtype=torch.int64)
+
+
+def test_accuracy_counts_both_outputs():
+    output = CapsOutput(torch.tensor([[1.0, 0], [1, 0]]), torch.tensor([[0.0, 1], [0, 1]]), torch.zeros(2, 2, 2))
+    assert accuracy(output, torch.tensor([0, 1])) == (50.0, 50.0)
+    assert accuracy(output, torch.tensor([0, 0])) == (100.0, 0.0)
+
+
+def test_pose_error_of_the_oracle_is_small_and_of_a_fixed_pose_is_large():
+    """The paper's protocol: turn each image by a random angle and compare."""
+    images, labels = blobs()
+    good = evaluate(brightest_side, images, labels, size=32)
+    assert good.pose_error.mean < 1
+    assert good.accuracy.scores == 100
+
+    def fixed(x):
+        return brightest_side(x)._replace(poses=torch.tensor([1.0, 0.0]).expand(len(x), 2, 2))
+
+    assert evaluate(fixed, images, labels, size=32).pose_error.mean > 20
+
+
+@pytest.mark.parametrize(("turned", "expected"), [(90.0, 0.0), (100.0, 10.0), (270.0, 180.0), (85.0, 5.0)])
+def test_pose_errors_are_degrees_between_expected_and_found(turned, expected):
+    def at(degrees):
+        angle = torch.deg2rad(torch.tensor([degrees]))
+        return torch.stack((angle.cos(), angle.sin()), -1)
+
+    error = pose_errors(at(0.0), at(turned), torch.tensor([90.0]))
+    assert error.item() == pytest.approx(expected, abs=1e-3)
+
+
+def test_an_undefined_pose_is_an_error_of_180_degrees():
+    assert pose_errors(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]), torch.zeros(1)).item() == 180
+
+
+def test_exactness_sees_what_changes_and_what_does_not():
+    images, _ = blobs()
+    good = exactness(brightest_side, images)
+    assert good.predictions_changed == 0
+    assert max(good.scores, good.activations, good.poses) < 1e-4
+
+    def bad(x):
+        output = brightest_side(x)
+        return output._replace(
+            scores=output.scores * (x[:, 0, :14].sum((1, 2)) > x[:, 0, 14:].sum((1, 2))).float()[:, None] - 1
+        )
+
+    assert exactness(bad, images).scores > 1
