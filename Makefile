@@ -20,13 +20,14 @@ types: .venv/dev.stamp
 
 bench: .venv/demo.stamp
 	$(BIN)/python benchmarks/routing.py
+	$(BIN)/python benchmarks/train_step.py --quick
 
 mutants: .venv/dev.stamp
 	$(BIN)/python tests/mutants.py
 
 .venv/%.stamp: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("equicaps needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
 	touch $@
 

@@ -64,7 +64,7 @@ def measure(name: str, backward: bool) -> dict[str, float | str | bool]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, default=Path("results/routing.json"), help="where the figures go")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--row", nargs=2, metavar=("GROUP", "MODE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.row:
@@ -90,9 +90,9 @@ def main() -> None:
         "threads": 1,
     }
     machine = {"torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
-    arguments.json.parent.mkdir(parents=True, exist_ok=True)
-    arguments.json.write_text(json.dumps({"setting": setting, "machine": machine, "rows": rows}, indent=1) + "\n")
-    print(f"written to {arguments.json}")
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps({"setting": setting, "machine": machine, "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

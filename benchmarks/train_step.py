@@ -144,7 +144,7 @@ def measure(name: str, batch: int, size: int, seconds: float) -> dict[str, float
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, default=Path("results/train_step.json"))
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--quick", action="store_true", help="only 32x32, batch 64")
     parser.add_argument("--only", choices=NETWORKS, help="one network")
     parser.add_argument("--row", nargs=3, metavar=("NETWORK", "BATCH", "SIZE"), help=argparse.SUPPRESS)
@@ -176,14 +176,10 @@ def main() -> None:
             f"{row['fraction_of_peak']:.0%}",
         )  # fmt: skip
         print(f"{name:<20}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)), flush=True)
-    arguments.json.parent.mkdir(parents=True, exist_ok=True)
-    machine = {
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "threads": 1,
-    }
-    arguments.json.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+    if arguments.json:
+        machine = {"torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,12 @@ FAINT_VOICE = 1e-3
 FAINT_RESPONSE = 0.1
 """Length of a response, relative to its running root mean square, at which an image capsule's pose fades."""
 
+FAINT_DIRECTION = 1e-6
+"""Length at which the 2-vector of a transformation generator fades."""
+
+FAINT_GRADIENT = 1e-5
+"""Gradient of an image in [0, 1] at which its pose fades: far below one grey level in 255, far above rounding."""
+
 SINGULAR = 1e-6
 """Reciprocal condition number at which a matrix counts as singular; about the rounding noise of float32."""
 

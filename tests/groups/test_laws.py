@@ -95,6 +95,18 @@ def test_a_direct_product_is_not_se2():
         check_group(direct())
 
 
+def test_a_distance_with_a_spare_axis_is_refused():
+    spare = broken(SO2, distance=lambda self, g, h: SO2.distance(self, g, h).unsqueeze(-1))
+    with pytest.raises(LawViolationError, match="FAIL batches_broadcast"):
+        check_group(spare())
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_a_class_instead_of_an_instance_is_explained():
+    with pytest.raises(TypeError, match=r"an instance such as SO2\(\)"):
+        check_group(SO2)
+
+
 def test_parameter_names_are_free():
     """A user may call the arguments of a group's methods what they like."""
     renamed = broken(

@@ -10,11 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from equicaps.functional.capsules import Capsules
-from equicaps.numerics import SINGULAR, safe_normalize
+from equicaps.numerics import FAINT_GRADIENT, safe_normalize
 
 GradientMethod = Literal["sobel", "gaussian"]
-
-_FAINT = 10 * SINGULAR  # far below the gradient of one grey level in 255, far above the rounding of float32
 
 
 class Taps(NamedTuple):
@@ -58,7 +56,7 @@ def image_poses(images: Float[Tensor, "batch channels height width"], taps: Taps
     x = _smooth(_differentiate(padded, taps.derivative, reach, -1), taps.smoothing, reach, -2)
     y = -_smooth(_differentiate(padded, taps.derivative, reach, -2), taps.smoothing, reach, -1)
     gradient = torch.stack((x, y), dim=1).movedim(1, -1)
-    poses = safe_normalize(gradient, gradient.new_full((1,), _FAINT))
+    poses = safe_normalize(gradient, gradient.new_full((1,), FAINT_GRADIENT))
     return Capsules(poses, (gradient * poses).sum(-1))
 
 

@@ -11,8 +11,8 @@ from torch.autograd.function import once_differentiable
 from equicaps.groups import SO2
 from equicaps.numerics import (
     CANCELLATION,
+    FAINT_DIRECTION,
     OPPOSED_WEIGHTS,
-    SINGULAR,
     evidence,
     flatten_at_one,
     full_precision,
@@ -38,7 +38,7 @@ class PlanarRouting(NamedTuple):
 
 def directions(raw: Float[Tensor, "*batch 2"]) -> Float[Tensor, "*batch 2"]:
     """Vectors of the plane as elements of SO(2): divided by their length; a zero vector stays zero."""
-    return raw * torch.rsqrt(raw.square().sum(-1, keepdim=True) + SINGULAR**2)
+    return raw * torch.rsqrt(raw.square().sum(-1, keepdim=True) + FAINT_DIRECTION**2)
 
 
 @full_precision
@@ -167,7 +167,9 @@ class _Piece:
         self.flat = features.reshape(width, -1)
         raw = (self.weight.reshape(-1, width) @ self.flat).view(emitted, outputs, len(self.a), -1)
         if emitted == 2:
-            self.scale = torch.addcmul(raw.new_full((), SINGULAR**2), raw[0], raw[0]).addcmul_(raw[1], raw[1]).rsqrt_()
+            self.scale = (
+                torch.addcmul(raw.new_full((), FAINT_DIRECTION**2), raw[0], raw[0]).addcmul_(raw[1], raw[1]).rsqrt_()
+            )
             self.t = raw.mul_(self.scale)
         else:
             self.t = torch.cat((torch.cos(raw), torch.sin(raw)))

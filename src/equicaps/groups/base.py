@@ -17,12 +17,13 @@ _TENSOR_METHODS = {"compose", "inverse", "act", "mean", "distance", "exp", "log"
 
 def _checked(name: str, method: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The same method, which looks at its arguments first."""
-    names = tuple(inspect.signature(method).parameters)[1:]
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    names = tuple(parameter.name for parameter in parameters if parameter.default is parameter.empty)
 
     @functools.wraps(method)
     def call(self: "Group", *args: Any, **kwargs: Any) -> Tensor:
-        tensors = [*args, *(kwargs[key] for key in names[len(args) :] if key in kwargs)]
-        if len(tensors) == len(names) == len(args) + len(kwargs):  # otherwise Python's own error says it best
+        tensors = [*args[: len(names)], *(kwargs[key] for key in names[len(args) :] if key in kwargs)]
+        if len(tensors) == len(names):  # otherwise Python's own error says it best
             check_arguments(self, name, names, tensors)
         return method(self, *args, **kwargs)
 

@@ -61,7 +61,9 @@ def check_mean(group: Sizes, where: str, elements: Tensor, weights: Tensor) -> N
 def check_floating(where: str, name: str, tensor: object) -> None:
     """Raise unless ``tensor`` is a tensor of floating point numbers."""
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"{where}: `{name}` must be a torch.Tensor, but is {type(tensor).__name__}.")
+        raise TypeError(
+            f"{where}: `{name}` must be a torch.Tensor, but is {type(tensor).__name__}; try torch.tensor(...)."
+        )
     if tensor.dtype not in (torch.float32, torch.float64):
         raise TypeError(
             f"{where}: `{name}` must be float32 or float64, but has dtype {tensor.dtype}; convert it with `.float()`."

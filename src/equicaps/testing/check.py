@@ -100,6 +100,8 @@ def check_distance(group: Group, *, seed: int = 0) -> Report:
 
 
 def _check(group: Group, laws: Sequence[LawFunction], seed: int) -> Report:
+    if not isinstance(group, Group):
+        raise TypeError(f"check_group: expected a Group, an instance such as SO2(), but got {group!r}.")
     promised: dict[LawFunction, bool] = {
         mean_is_closed: group.mean_is_closed,
         distance_is_symmetric: group.distance_is_symmetric,

@@ -130,14 +130,20 @@ def batches_broadcast(s: Sample) -> float:
         torch.randn(3, 1, *s.shape, VOTES, s.group.algebra_dim, generator=s.generator, dtype=s.dtype) / 4
     )
     weights = torch.rand(1, 2, *s.shape, VOTES, generator=s.generator, dtype=s.dtype) + 0.1
-    pairs = (
-        (s.group.compose(g, h), s.group.compose(g[1, 0], h[0, 1])),
-        (s.group.act(g, x), s.group.act(g[1, 0], x[0, 1])),
-        (s.group.mean(votes, weights), s.group.mean(votes[1, 0], weights[0, 1])),
-        (s.group.distance(g, h), s.group.distance(g[1, 0], h[0, 1])),
+    cases = (
+        (s.group.compose(g, h), s.group.compose(g[1, 0], h[0, 1]), (s.group.dim,)),
+        (s.group.act(g, x), s.group.act(g[1, 0], x[0, 1]), (s.group.point_dim,)),
+        (s.group.mean(votes, weights), s.group.mean(votes[1, 0], weights[0, 1]), (s.group.dim,)),
+        (s.group.distance(g, h), s.group.distance(g[1, 0], h[0, 1]), ()),
     )
-    fits = all(whole.shape == (3, 2, *single.shape) and whole.dtype == s.dtype for whole, single in pairs)
-    return max(_unless(fits), *(relative_error(whole[1, 1], single) for whole, single in pairs))
+    for whole, single, trailing in cases:
+        if (
+            whole.shape != (3, 2, *s.shape, *trailing)
+            or single.shape != (*s.shape, *trailing)
+            or whole.dtype != s.dtype
+        ):
+            return 1.0
+    return max(relative_error(whole[1, 1], single) for whole, single, _ in cases)
 
 
 def sampler_is_seeded_and_varied(s: Sample) -> float:
@@ -268,9 +274,9 @@ def distance_is_symmetric(s: Sample) -> float:
 
 
 def distance_has_finite_gradients(s: Sample) -> float:
-    """∂δ < ∞ at p = q and at p ≠ q"""
+    """δ, ∂δ < ∞ at p = q, at p ≠ q and from the undefined pose"""
     p, q = s.element(), s.element()
-    return max(_gradient(s.group.distance, p, p.clone()), _gradient(s.group.distance, p, q))
+    return max(_gradient(s.group.distance, first, q) for first in (q, p, torch.zeros_like(p)))
 
 
 def _gradient(function: Callable[..., Tensor], *inputs: Tensor) -> float:
