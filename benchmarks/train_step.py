@@ -4,12 +4,14 @@ Run: python benchmarks/train_step.py [--quick] [--json results/train_step.json].
 one image, images per CPU-second of a training step (loss, backward, AdamW) and of inference, peak memory of a training
 step, and the fraction of the same core's matrix-product peak that the training step reaches (3 x forward multiply-adds,
 counted by torch's FlopCounterMode; the peak is measured before every row). Peers: an e2cnn C8 network, if e2cnn is
-installed (`pip install e2cnn`), and a plain CNN of about the same multiply-adds as `steerable`.
+installed (`pip install e2cnn`), and a plain CNN of about the same multiply-adds as `steerable`. Images are turned MNIST
+digits if EQUICAPS_DATA is set, else noise (on which the paper's layers, which skip empty windows, are slower).
 """
 
 import argparse
 import ctypes
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
+from equicaps.data import load_mnist, rotate
 from equicaps.models import PRESETS, GroupCapsNet
 
 SECONDS = 3.0
@@ -105,6 +108,14 @@ def resident(field: str) -> float:
     return int(line.split()[1]) / 1024
 
 
+def images_like_mnist(batch: int, size: int) -> Tensor:
+    """Turned MNIST digits, tiled to the size, or noise where EQUICAPS_DATA is not set."""
+    if "EQUICAPS_DATA" not in os.environ:
+        return torch.rand(batch, 1, size, size)
+    digits = rotate(load_mnist("test").images[:batch], torch.rand(batch) * 360, 32)
+    return digits.repeat(1, 1, size // 32, size // 32)
+
+
 def scores_of(output: object) -> Tensor:
     return output if isinstance(output, Tensor) else output.scores  # type: ignore[attr-defined]
 
@@ -114,7 +125,7 @@ def measure(name: str, batch: int, size: int, seconds: float) -> dict[str, float
     torch.manual_seed(0)
     peak = peak_gflops()
     network = NETWORKS[name]()
-    images, labels = torch.rand(batch, 1, size, size), torch.randint(10, (batch,))
+    images, labels = images_like_mnist(batch, size), torch.randint(10, (batch,))
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4)
 
     def train() -> None:
@@ -136,7 +147,8 @@ def measure(name: str, batch: int, size: int, seconds: float) -> dict[str, float
     with torch.no_grad():
         inference = speed(lambda: network(images), batch, seconds)
     return {
-        "network": name, "batch": batch, "size": size, "parameters": sum(p.numel() for p in network.parameters()),
+        "network": name, "images": "MNIST" if "EQUICAPS_DATA" in os.environ else "noise", "batch": batch, "size": size,
+        "parameters": sum(p.numel() for p in network.parameters()),
         "multiply_adds": operations / 2, "training": training, "inference": inference, "peak_mib": memory,
         "core_gflops": peak, "fraction_of_peak": 3 * operations * training / 1e9 / peak,
     }  # fmt: skip
