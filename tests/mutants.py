@@ -1,6 +1,6 @@
 """Does the suite notice when the mathematics is wrong? Each mutant changes one line in a copy; the tests must fail.
 
-Run: python tests/mutants.py [NAME ...]. Without names, runs all and writes the table to tests/mutants.md.
+Run: python tests/mutants.py [NAME ...]. Runs all, or those named, and brings the table tests/mutants.md up to date.
 """
 
 import os
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+TABLE = ROOT / "tests" / "mutants.md"
 COPIED = (
     "src",
     "tests",
@@ -179,6 +180,18 @@ MUTANTS = (
         "return torch.matmul(weights.unsqueeze(-2), elements).squeeze(-2)",
         "return torch.matmul(weights.nan_to_num().unsqueeze(-2), elements.nan_to_num()).squeeze(-2)",
     ),
+    Mutant(
+        "undefined poses recover in the next iteration",
+        "functional/routing.py",
+        "poses = group.fade(group.mean(votes, weights), group.presence(poses))",
+        "poses = group.mean(votes, weights)",
+    ),
+    Mutant(
+        "a fading rotation shrinks the translation",
+        "groups/special_euclidean.py",
+        "return torch.cat((rotation, weighted_mean(translations, weights)), dim=-1)",
+        "return torch.cat((rotation, weighted_mean(translations, weights) * rotation.square().sum(-1, True)), dim=-1)",
+    ),
     Mutant("law checker accepts everything", "testing/check.py", "if not report.ok:", "if False:"),
     Mutant(
         "errors measured on the wrong side",
@@ -233,17 +246,20 @@ def main(names: list[str]) -> int:
     if verdict != "SURVIVED" or detail != "pytest exit 0":
         print(f"The unchanged copy does not pass ({detail}): mutants would die for the wrong reason.")
         return 1
-    lines = ["| mutant | file | verdict | first test to notice |", "|---|---|---|---|"]
+    rows = dict(re.findall(r"^(\| (.+?) \| `.*)$", TABLE.read_text(), re.MULTILINE)) if TABLE.exists() else {}
+    rows = {name: row for row, name in rows.items()}
     with ThreadPoolExecutor(2) as pool:
         for mutant, (verdict, detail) in zip(chosen, pool.map(run, chosen), strict=True):
             print(f"{verdict:<9} {mutant.name}: {detail}", flush=True)
-            lines.append(f"| {mutant.name} | `{mutant.file}` | {verdict} | `{detail}` |")
+            rows[mutant.name] = f"| {mutant.name} | `{mutant.file}` | {verdict} | `{detail}` |"
+    lines = [rows[mutant.name] for mutant in MUTANTS if mutant.name in rows]
     killed = sum("| killed |" in line for line in lines)
-    print(f"{killed} of {len(chosen)} killed")
-    if not names:
-        title = f"# Mutants\n\n{killed} of {len(chosen)} killed. Made by `python tests/mutants.py`.\n\n"
-        (ROOT / "tests" / "mutants.md").write_text(title + "\n".join(lines) + "\n")
-    return 0 if killed == len(chosen) else 1
+    summary = f"{killed} of {len(MUTANTS)} killed"
+    print(summary)
+    title = f"# Mutants\n\n{summary}. Made by `python tests/mutants.py`, which runs all or those it is given.\n\n"
+    head = "| mutant | file | verdict | first test to notice |\n|---|---|---|---|\n"
+    TABLE.write_text(title + head + "\n".join(lines) + "\n")
+    return 0 if killed == len(MUTANTS) else 1
 
 
 if __name__ == "__main__":
