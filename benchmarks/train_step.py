@@ -37,11 +37,11 @@ class PlainCNN(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Conv2d(1, 32, 5, padding=2), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(32, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(1, 48, 5, padding=2), nn.BatchNorm2d(48), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(48, 64, 5, padding=2), nn.BatchNorm2d(64), nn.ReLU(),
             nn.Conv2d(64, 96, 3, padding=1), nn.BatchNorm2d(96), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(96, 160, 3, padding=1), nn.BatchNorm2d(160), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
-            nn.Flatten(), nn.Linear(160, 10),
+            nn.Conv2d(96, 128, 3, padding=1), nn.BatchNorm2d(128), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(), nn.Linear(128, 10),
         )  # fmt: skip
 
     def forward(self, images: Tensor) -> Tensor:
@@ -49,13 +49,13 @@ class PlainCNN(nn.Module):
 
 
 def e2cnn_c8() -> nn.Module:
-    """Four layers of regular C8 features, 97k parameters, as in e2cnn's own MNIST example."""
+    """Four layers of regular C8 features."""
     from e2cnn import gspaces
     from e2cnn import nn as enn
 
     space = gspaces.Rot2dOnR2(N=8)
     types = [enn.FieldType(space, [space.trivial_repr])]
-    types += [enn.FieldType(space, width * [space.regular_repr]) for width in (6, 12, 16, 16)]
+    types += [enn.FieldType(space, width * [space.regular_repr]) for width in (8, 16, 24, 24)]
     layers: list[nn.Module] = []
     for k, (before, after) in enumerate(pairwise(types)):
         layers += [
@@ -67,7 +67,7 @@ def e2cnn_c8() -> nn.Module:
             layers.append(enn.PointwiseAvgPoolAntialiased(after, sigma=0.66, stride=2))
     pool = enn.GroupPooling(types[-1])
     body = enn.SequentialModule(*layers, pool)
-    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(24, 10))
 
     class Network(nn.Module):
         def __init__(self) -> None:

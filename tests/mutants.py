@@ -15,17 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "mutants.md"
-COPIED = (
-    "src",
-    "tests",
-    "docs",
-    "examples",
-    "benchmarks",
-    "pyproject.toml",
-    "README.md",
-    "Makefile",
-    "CONTRIBUTING.md",
-)
+SKIPPED = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis")
 
 # The tests that notice most come first; -x stops at the first failure.
 FIRST = ["groups/test_laws.py", "nn/test_group_capsules.py", "functional/test_routing.py"]
@@ -205,13 +195,8 @@ MUTANTS = (
 def run(mutant: Mutant) -> tuple[str, str]:
     """Verdict and what noticed it first."""
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder)
-        for name in COPIED:
-            source = ROOT / name
-            if source.is_dir():
-                shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-            elif source.exists():
-                shutil.copy(source, copy / name)
+        copy = Path(folder) / "equicaps"
+        shutil.copytree(ROOT, copy, ignore=SKIPPED)
         path = copy / "src" / "equicaps" / mutant.file
         text = path.read_text()
         if text.count(mutant.before) != 1:
