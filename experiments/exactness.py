@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from equicaps.data import load_mnist, rotate
 from equicaps.metrics import exactness
@@ -24,10 +24,13 @@ def main() -> int:
     parser.add_argument("--digits", type=int, default=10_000)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    with safe_open(arguments.checkpoint, "pt") as file:
-        network = GroupCapsNet.from_preset(file.metadata()["preset"])
-        network.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118 - not a dict
-    images = load_mnist("test").images[: arguments.digits]
+    try:
+        with safe_open(arguments.checkpoint, "pt") as file:
+            network = GroupCapsNet.from_preset(file.metadata()["preset"])
+            network.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118 - not a dict
+        images = load_mnist("test").images[: arguments.digits]
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        parser.error(f"cannot read the checkpoint {arguments.checkpoint} or the data: {error}")
     generator = torch.Generator().manual_seed(0)
     angles = {"upright": torch.zeros(len(images)), "turned": torch.rand(len(images), generator=generator) * 360}
     holds = True

@@ -78,8 +78,11 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(arguments.seed)
+    try:
+        test = load_mnist("test")
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
     trainer = Trainer(arguments.preset, Objective(consistency=arguments.consistency), arguments.rate, arguments.decay)
-    test = load_mnist("test")
 
     start = time.process_time()
     for _ in range(20):  # these steps count, too

@@ -22,7 +22,7 @@ CANCELLATION = 0.05
 """Resultant length, relative to the sum of weights, at which votes count as cancelling.
 
 A single mean would bear 1e-3. But every routing iteration divides the rounding of the last one by this number once
-more: with 0.05, two iterations stay within 1e-4 in float32 for any votes.
+more: with 0.05, two iterations on SO(2) stay within 1e-4 in float32 (tested on disturbed regular polygons).
 """
 
 OPPOSED_WEIGHTS = 1e-3
@@ -36,6 +36,9 @@ FAINT_VOICE = 1e-3
 
 FAINT_RESPONSE = 0.1
 """Length of a response, relative to its running root mean square, at which an image capsule's pose fades."""
+
+VANISHING_KERNEL = 1e-6
+"""Largest value at which a basis kernel counts as zero on the grid; the others have unit energy."""
 
 FAINT_DIRECTION = 1e-6
 """Length at which the 2-vector of a transformation generator fades."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from equicaps.functional.capsules import Capsules
-from equicaps.numerics import saturating_inverse
+from equicaps.numerics import VANISHING_KERNEL, saturating_inverse
 
 
 def moments(capsules: Capsules, order: int) -> Float[Tensor, "batch channels height width"]:
@@ -60,7 +60,7 @@ def steerable_basis(kernel_size: int, in_order: int, out_order: int) -> Float[Te
                 phase = torch.stack((torch.cos((m - n) * angle), torch.sin((m - n) * angle))) * profile
                 for kappa in ((1.0, 0.0), (0.0, 1.0)):
                     kernel = _real_kernel(_times(kappa, phase), m, n, in_order, out_order)
-                    if kernel.abs().max() > 1e-6:
+                    if kernel.abs().max() > VANISHING_KERNEL:
                         kernels.append(kernel)
     return torch.stack(kernels)
 
@@ -71,7 +71,7 @@ def _ring(radius: Float[Tensor, "k k"], centre: float, frequency: int) -> Float[
     if frequency:
         profile = profile * (radius * 2 / abs(frequency)).clamp(max=1) ** abs(frequency)
     energy = profile.square().sum().sqrt()
-    return profile / energy if energy > 1e-6 else torch.zeros_like(profile)
+    return profile / energy if energy > VANISHING_KERNEL else torch.zeros_like(profile)
 
 
 def _times(kappa: tuple[float, float], z: Float[Tensor, "2 k k"]) -> Float[Tensor, "2 k k"]:
