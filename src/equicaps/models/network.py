@@ -1,5 +1,7 @@
 """One network class for all presets."""
 
+import warnings
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -41,6 +43,7 @@ class GroupCapsNet(nn.Module):
         super().__init__()
         self.body = body
         self.pad = pad
+        self._warned = False  # about values out of range: once is enough
         config = body.config
         if not pad:
             check_size(image_size, image_size, config.size_multiple, config.size_minimum)
@@ -74,7 +77,10 @@ class GroupCapsNet(nn.Module):
         config = self.body.config
         check_images(images, config.in_channels)
         if not torch.compiler.is_compiling() and not self.training:
-            check_values(images)
+            concern = check_values(images)
+            if concern and not self._warned:
+                self._warned = True
+                warnings.warn(concern, stacklevel=2)
         if self.pad:
             return fit(images, config.size_multiple, config.size_minimum)
         check_size(images.shape[-2], images.shape[-1], config.size_multiple, config.size_minimum)
