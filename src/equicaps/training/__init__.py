@@ -1,0 +1,31 @@
+"""Training: one loop for one process or many, that can be interrupted at any moment and resumed."""
+
+from equicaps.training.checkpoint import TrainedModel, load_checkpoint, load_model, save_model
+from equicaps.training.config import Budget, Hardware, Intervals, Model, Optimiser, TrainConfig
+from equicaps.training.distributed import World
+from equicaps.training.errors import CheckpointError, DamagedFileError, TrainingError
+from equicaps.training.evaluation import AnyAngle, AsTheyAre, Evaluation
+from equicaps.training.loop import Progress, Result, fit
+
+__all__ = [
+    "AnyAngle",
+    "AsTheyAre",
+    "Budget",
+    "CheckpointError",
+    "DamagedFileError",
+    "Evaluation",
+    "Hardware",
+    "Intervals",
+    "Model",
+    "Optimiser",
+    "Progress",
+    "Result",
+    "TrainConfig",
+    "TrainedModel",
+    "TrainingError",
+    "World",
+    "fit",
+    "load_checkpoint",
+    "load_model",
+    "save_model",
+]
