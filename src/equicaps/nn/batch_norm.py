@@ -32,11 +32,15 @@ class BatchNorm2d(nn.BatchNorm2d):
     batch of the same size.
     """
 
-    def forward(self, input: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch channels height width"]:
+    def forward(
+        self, input: Float[Tensor, "batch channels height width"]
+    ) -> Float[Tensor, "batch channels height width"]:
         """Normalise."""
         if not self.training or processes() == 1:
             return super().forward(input)
-        assert self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        assert self.num_batches_tracked is not None
         output, mean, variance = _Normalise.apply(input, self.weight, self.bias, self.eps)
         with torch.no_grad():
             self.num_batches_tracked += 1

@@ -5,6 +5,7 @@ from equicaps.training.config import Budget, Hardware, Intervals, Model, Optimis
 from equicaps.training.distributed import World
 from equicaps.training.errors import CheckpointError, DamagedFileError, TrainingError
 from equicaps.training.evaluation import AnyAngle, AsTheyAre, Evaluation
+from equicaps.training.launch import train
 from equicaps.training.loop import Progress, Result, fit
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "load_checkpoint",
     "load_model",
     "save_model",
+    "train",
 ]

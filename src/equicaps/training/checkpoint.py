@@ -1,10 +1,14 @@
 """The state of a training in a folder, and the trained model."""
 
+import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+from safetensors.torch import load as deserialise
+from safetensors.torch import save as serialise
 from torch import Tensor
 
 from equicaps.models import GroupCapsNet
@@ -13,6 +17,7 @@ from equicaps.training.errors import CheckpointError, DamagedFileError
 from equicaps.training.files import read_tensors, write_tensors
 
 CHECKPOINT, PREVIOUS, MODEL = "checkpoint.safetensors", "previous.safetensors", "model.safetensors"
+_CONTENT = "content"
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +55,18 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             raise
         _log.warning("%s Going back to %s.", error, folder / PREVIOUS)
         return read_tensors(folder / PREVIOUS, "checkpoint")
+
+
+def pack(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> bytes:
+    """A checkpoint as bytes, to be sent to another process."""
+    return serialise({**tensors, _CONTENT: torch.tensor(list(json.dumps(content).encode()), dtype=torch.uint8)})
+
+
+def unpack(packed: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The inverse of :func:`pack`."""
+    tensors = deserialise(packed)
+    content = json.loads(tensors.pop(_CONTENT).numpy().tobytes())
+    return tensors, content
 
 
 def save_model(path: Path, network: GroupCapsNet, content: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Several processes that train one network: on one machine, or on many through ``torchrun``."""
 
 import contextlib
+import datetime
 import os
 import signal
 import socket
@@ -13,6 +14,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from equicaps.training.errors import TrainingError
+
+PATIENCE = datetime.timedelta(hours=2)
+"""How long processes wait for one that evaluates or writes."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class World:
     def broadcast(self, tensors: Iterable[Tensor]) -> None:
         """Give every process the first one's values."""
         if self.size > 1:
-            with _explained():
+            with explained():
                 for tensor in tensors:
                     dist.broadcast(tensor.detach(), 0)
 
@@ -44,18 +48,24 @@ class World:
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         sizes = [*(gradient.numel() for gradient in gradients), len(figures)]
         shared = torch.cat([*(gradient.flatten() for gradient in gradients), gradients[0].new_tensor(figures)])
-        with _explained():
+        with explained():
             dist.all_reduce(shared)
         *parts, mean = (shared / self.size).split(sizes)
         for gradient, part in zip(gradients, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
         return mean.tolist()
 
-    def agree(self, value: float) -> float:
-        """The first process's value, for all."""
-        shared = torch.tensor([value], dtype=torch.float32, device=self.device)
+    def share(self, content: bytes) -> bytes:
+        """The first process's bytes, for all."""
+        if self.size == 1:
+            return content
+        length = torch.tensor([len(content)], device=self.device)
+        self.broadcast([length])
+        shared = torch.zeros(int(length), dtype=torch.uint8, device=self.device)
+        if self.leads:
+            shared.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8))
         self.broadcast([shared])
-        return shared.item()
+        return shared.cpu().numpy().tobytes()
 
 
 def choose_device(name: str, local_rank: int = 0) -> torch.device:
@@ -75,8 +85,10 @@ def join(device: str, rank: int, size: int, local_rank: int, address: str) -> It
         raise TrainingError("several processes share no MPS device: use one process, or the CPU (device 'cpu').")
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
-    with _explained():
-        dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", address, rank=rank, world_size=size)
+    with explained():
+        dist.init_process_group(
+            "nccl" if chosen.type == "cuda" else "gloo", address, rank=rank, world_size=size, timeout=PATIENCE
+        )
     try:
         yield World(chosen, rank, size)
     finally:
@@ -114,9 +126,7 @@ def _local_world(
     context = torch.multiprocessing.get_context("spawn")
     threads = torch.get_num_threads()
     others = [
-        context.Process(
-            target=_serve, args=(rank, processes, device, address, threads, worker, arguments), daemon=True
-        )
+        context.Process(target=_serve, args=(rank, processes, device, address, threads, worker, arguments), daemon=True)
         for rank in range(1, processes)
     ]
     try:
@@ -125,11 +135,12 @@ def _local_world(
         with join(device, 0, processes, 0, address) as world:
             yield world
             for process in others:
-                process.join(timeout=30)
+                process.join(timeout=60)
     finally:
         for process in others:
-            if process.is_alive():
-                process.terminate()
+            if process.pid is not None:
+                process.join(timeout=5)  # losing the first process ends them
+                process.kill()
                 process.join()
 
 
@@ -150,9 +161,14 @@ def _free_port() -> int:
 
 
 @contextlib.contextmanager
-def _explained() -> Iterator[None]:
+def explained() -> Iterator[None]:
     """A lost process is reported as such."""
     try:
         yield
-    except (RuntimeError, dist.DistError) as error:
-        raise TrainingError(f"lost the connection to another process of this training ({error}).") from error
+    except RuntimeError as error:
+        if isinstance(error, dist.DistError) or "gloo" in str(error) or "onnection" in str(error):
+            raise TrainingError(
+                "lost another process of this training: it was killed, failed or cannot be reached. "
+                f"The last checkpoint can be resumed. ({str(error).splitlines()[0]})"
+            ) from error
+        raise

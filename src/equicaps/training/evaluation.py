@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from equicaps.data import Dataset
 from equicaps.metrics import accuracy, evaluate
 from equicaps.models.output import CapsOutput
-from equicaps.training.sampler import Dataset
 
 Evaluation = Callable[[nn.Module, int | None], Mapping[str, float]]
 """A network in eval mode, and how many images to look at (None: all), to named figures."""

@@ -6,10 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 
+from equicaps.data import Dataset
 from equicaps.models import GroupCapsNet
-from equicaps.training.checkpoint import MODEL, has_checkpoint, load_checkpoint, save_checkpoint, save_model
+from equicaps.training.checkpoint import (
+    MODEL,
+    has_checkpoint,
+    load_checkpoint,
+    pack,
+    save_checkpoint,
+    save_model,
+    unpack,
+)
 from equicaps.training.config import TrainConfig
 from equicaps.training.distributed import World, choose_device
 from equicaps.training.errors import TrainingError
@@ -17,7 +26,7 @@ from equicaps.training.evaluation import Evaluation
 from equicaps.training.files import prepare_folder
 from equicaps.training.interrupt import StopRequest
 from equicaps.training.record import Record, write_result
-from equicaps.training.sampler import Augmentation, Dataset
+from equicaps.training.sampler import Augmentation
 from equicaps.training.trainer import StepFigures, Trainer
 
 
@@ -113,23 +122,29 @@ class _Run:
         self.window = _Window()
 
     def begin(self, resume: bool) -> None:
+        """Continue or start; only the first process needs to see the folder."""
+        packed = b""
         if self.world.leads:
             prepare_folder(self.folder)
-        if has_checkpoint(self.folder):
-            if not resume:
-                raise TrainingError(f"{self.folder} holds a training: resume it, or choose another folder.")
-            self._restore()
+            if has_checkpoint(self.folder):
+                if not resume:
+                    raise TrainingError(f"{self.folder} holds a training: resume it, or choose another folder.")
+                packed = pack(*self._compatible(*load_checkpoint(self.folder)))
+        if packed := self.world.share(packed):
+            tensors, content = unpack(packed)
+            self.trainer.restore(tensors, content)
+            self.curve, self.wall_seconds = content["curve"], content["wall_seconds"]
         if self.world.leads:
             self.record = Record(self.folder, self.trainer.step, tensorboard=self.tensorboard)
 
-    def _restore(self) -> None:
-        tensors, content = load_checkpoint(self.folder)
+    def _compatible(
+        self, tensors: dict[str, Tensor], content: dict[str, Any]
+    ) -> tuple[dict[str, Tensor], dict[str, Any]]:
         before, now = TrainConfig.from_dict(content["config"]).recipe(), self.config.recipe()
         before["data"], now["data"] = content["data"], self._data()
         if different := [f"{key}: {before[key]} -> {now[key]}" for key in before if before[key] != now[key]]:
             raise TrainingError(f"the training in {self.folder} had other settings ({'; '.join(different)}).")
-        self.trainer.restore(tensors, content)
-        self.curve, self.wall_seconds = content["curve"], content["wall_seconds"]
+        return tensors, content
 
     def train(self, stop: StopRequest) -> Result:
         trainer, intervals = self.trainer, self.config.intervals

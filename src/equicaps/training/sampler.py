@@ -6,38 +6,19 @@ and the state of the sampler is the number of the step.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from equicaps.data import Dataset
+
 Augmentation = Callable[[Tensor, torch.Generator], tuple[Tensor, Tensor]]
 """Images and a generator to views of them and the degrees by which each was turned; on the CPU."""
 
 _ORDER, _AUGMENTATION = 0, 1
-
-
-@runtime_checkable
-class Dataset(Protocol):
-    """Images in [0, 1] with their classes, as in :mod:`equicaps.data`."""
-
-    @property
-    def name(self) -> str:
-        """Of the data set."""
-
-    @property
-    def images(self) -> Tensor:
-        """(n, channels, height, width)."""
-
-    @property
-    def labels(self) -> Tensor:
-        """(n,)."""
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Their names."""
 
 
 class Batch(NamedTuple):

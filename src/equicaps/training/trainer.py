@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from equicaps.data import Dataset
 from equicaps.models.output import CapsOutput
 from equicaps.training.config import TrainConfig
-from equicaps.training.distributed import World
+from equicaps.training.distributed import World, explained
 from equicaps.training.errors import CheckpointError, TrainingError
-from equicaps.training.sampler import Augmentation, Dataset, Sampler
+from equicaps.training.sampler import Augmentation, Sampler
 from equicaps.training.schedule import pace
 
 PILOT_STEPS = 20
@@ -79,9 +80,10 @@ class Trainer:
     def advance(self, stop: bool = False) -> StepFigures:
         """Make one step together with the other processes; ``stop`` is what this process was asked for."""
         started = time.process_time()
-        loss, output, labels = self._loss()
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        with explained():  # normalisation talks to the other processes, too
+            loss, output, labels = self._loss()
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
         correct = [(values.argmax(-1) == labels).double().mean().item() for values in output[:2]]
         shared = [loss.item(), *correct, float(stop), time.process_time() - started]
         mean = self.world.average(self.network.parameters(), shared)
@@ -127,11 +129,11 @@ class Trainer:
         return current.rate
 
     def _plan(self) -> None:
-        """Turn the budget of CPU-minutes into steps; all processes agree on the slowest's plan."""
+        """Turn the budget of CPU-minutes into steps; the first process's plan holds for all."""
         minutes = self.config.budget.minutes
         assert minutes is not None
         planned = int(minutes * 60 * SAFETY / (self.cpu_seconds / self.step))
-        self.steps = int(self.world.agree(float(max(planned, self.step))))
+        self.steps = int(self.world.share(str(max(planned, self.step)).encode()))
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, but for :meth:`numbers`."""
