@@ -24,7 +24,8 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize(("split", "count"), [("train", 5), ("test", 3)])
 def test_reads_idx_files_gzipped_or_not(folder, split, count):
-    images, labels = load_mnist(split, folder)
+    digits = load_mnist(split, folder)
+    images, labels = digits.images, digits.labels
     assert images.shape == (count, 1, 28, 28)
     assert 0 <= images.min() < images.max() <= 1
     assert labels.tolist() == list(range(count))

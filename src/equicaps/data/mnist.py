@@ -3,12 +3,12 @@
 import gzip
 import os
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+
+from equicaps.data.dataset import DIGITS, Dataset
 
 _FILES = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
@@ -16,14 +16,7 @@ _FILES = {
 }
 
 
-class LabelledImages(NamedTuple):
-    """Images in [0, 1] with their classes."""
-
-    images: Float[Tensor, "n channels height width"]
-    labels: Int[Tensor, " n"]
-
-
-def load_mnist(split: Literal["train", "test"], root: str | Path | None = None) -> LabelledImages:
+def load_mnist(split: Literal["train", "test"], root: str | Path | None = None) -> Dataset:
     """The 60,000 training or 10,000 test digits, 28x28.
 
     Args:
@@ -33,7 +26,8 @@ def load_mnist(split: Literal["train", "test"], root: str | Path | None = None) 
     """
     folder = _find(root)
     images, labels = (_read_idx(folder, name) for name in _FILES[split])
-    return LabelledImages(torch.from_numpy(images).unsqueeze(1).float() / 255, torch.from_numpy(labels).long())
+    pixels = torch.from_numpy(images).unsqueeze(1).float() / 255
+    return Dataset(f"MNIST ({split})", pixels, torch.from_numpy(labels).long(), DIGITS)
 
 
 def _find(root: str | Path | None) -> Path:
