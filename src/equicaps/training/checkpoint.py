@@ -12,7 +12,7 @@ from safetensors.torch import save as serialise
 from torch import Tensor
 
 from equicaps.models import GroupCapsNet
-from equicaps.training.config import Model
+from equicaps.training.config import Model, Number
 from equicaps.training.errors import CheckpointError, DamagedFileError
 from equicaps.training.files import read_tensors, write_tensors
 
@@ -28,7 +28,7 @@ class TrainedModel(NamedTuple):
     network: GroupCapsNet
     classes: tuple[str, ...]
     data: str
-    figures: dict[str, float]
+    figures: dict[str, Number]
     config: dict[str, Any]
 
 

@@ -11,6 +11,8 @@ from equicaps.losses import Objective
 from equicaps.models import PRESETS, GroupCapsNet
 
 C = TypeVar("C")
+Number = int | float
+"""Both are numbers to the type checker; the one that runs in the tests takes them apart."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ def _make(kind: type[C], values: Mapping[str, Any]) -> C:
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
 
-def _positive(name: str, value: float) -> None:
+def _positive(name: str, value: Number) -> None:
     if not value > 0:
         raise ValueError(f"{name} must be positive, but is {value}.")
 

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from equicaps.data import Dataset
 from equicaps.metrics import accuracy, evaluate
 from equicaps.models.output import CapsOutput
+from equicaps.training.config import Number
 
-Evaluation = Callable[[nn.Module, int | None], Mapping[str, float]]
+Evaluation = Callable[[nn.Module, int | None], Mapping[str, Number]]
 """A network in eval mode, and how many images to look at (None: all), to named figures."""
 
 
@@ -23,7 +24,7 @@ class AnyAngle:
     seed: int = 0
     batch: int = 250
 
-    def __call__(self, network: nn.Module, limit: int | None = None) -> dict[str, float]:
+    def __call__(self, network: nn.Module, limit: int | None = None) -> dict[str, Number]:
         """Accuracies in percent, pose errors in degrees."""
         images, labels = self.data.images[:limit], self.data.labels[:limit]
         result = evaluate(on_cpu(network), images, labels, size=self.size, seed=self.seed, batch=self.batch)
@@ -44,7 +45,7 @@ class AsTheyAre:
     batch: int = 250
 
     @torch.no_grad()
-    def __call__(self, network: nn.Module, limit: int | None = None) -> dict[str, float]:
+    def __call__(self, network: nn.Module, limit: int | None = None) -> dict[str, Number]:
         """Accuracies in percent."""
         images, labels = self.data.images[:limit], self.data.labels[:limit]
         answer = on_cpu(network)

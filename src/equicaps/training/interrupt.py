@@ -3,7 +3,7 @@
 import signal
 import threading
 from types import FrameType
-from typing import Any, Self
+from typing import Any
 
 
 class StopRequest:
@@ -13,7 +13,7 @@ class StopRequest:
         self.asked = False
         self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "StopRequest":
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 if signal.getsignal(number) is not signal.SIG_IGN:

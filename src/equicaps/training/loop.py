@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from equicaps.data import Dataset
@@ -19,7 +20,7 @@ from equicaps.training.checkpoint import (
     save_model,
     unpack,
 )
-from equicaps.training.config import TrainConfig
+from equicaps.training.config import Number, TrainConfig
 from equicaps.training.distributed import World, choose_device
 from equicaps.training.errors import TrainingError
 from equicaps.training.evaluation import Evaluation
@@ -39,7 +40,7 @@ class Progress(NamedTuple):
     figures: StepFigures
     images_per_second: float
     seconds_left: float | None
-    evaluation: Mapping[str, float] | None = None
+    evaluation: Mapping[str, Number] | None = None
     """Given right after an evaluation."""
 
 
@@ -52,10 +53,10 @@ class Result:
     step: int
     images: int
     cpu_minutes: float
-    curve: list[dict[str, float]]
+    curve: list[dict[str, Number]]
 
     @property
-    def figures(self) -> dict[str, float]:
+    def figures(self) -> dict[str, Number]:
         """Of the last evaluation."""
         return self.curve[-1] if self.curve else {}
 
@@ -116,7 +117,7 @@ class _Run:
         self.config, self.data, self.world, self.folder = config, data, world, folder
         self.evaluation, self.watch, self.tensorboard = evaluation, watch, tensorboard
         self.trainer = Trainer(config, network, data, augmentation, world)
-        self.curve: list[dict[str, float]] = []
+        self.curve: list[dict[str, Number]] = []
         self.record: Record | None = None
         self.wall_seconds = 0.0
         self.window = _Window()
@@ -193,13 +194,14 @@ class _Run:
             return False  # the last one comes when the weights are safe
         return step * count // steps > (step - 1) * count // steps
 
-    def _evaluate(self, limit: int | None) -> dict[str, float]:
+    def _evaluate(self, limit: int | None) -> dict[str, Number]:
         assert self.evaluation is not None
         trainer = self.trainer
         mode = trainer.best.training
         trainer.best.eval()
         try:
-            found = self.evaluation(trainer.best, limit)
+            with torch.no_grad():
+                found = self.evaluation(trainer.best, limit)
         finally:
             trainer.best.train(mode)
         row = {"step": trainer.step, "images_seen": trainer.step * self.config.batch,
@@ -251,7 +253,7 @@ class _Window:
     def recent_speed(self, batch: int) -> float:
         return batch * len(self._seconds) / sum(self._seconds)
 
-    def means(self) -> dict[str, float]:
+    def means(self) -> dict[str, Number]:
         names = ("loss", "accuracy", "agreement_accuracy", "rate")
         return {name: sum(getattr(row, name) for row in self._rows) / len(self._rows) for name in names}
 

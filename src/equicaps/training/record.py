@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from equicaps import __version__
+from equicaps.training.config import Number
 from equicaps.training.errors import CheckpointError
 from equicaps.training.files import explain, write_bytes
 
@@ -38,7 +39,7 @@ class CsvLog:
             path, "".join([_line(self._names) if kept else "", *(_line(row.values()) for row in kept)]).encode()
         )
 
-    def add(self, row: Mapping[str, float]) -> None:
+    def add(self, row: Mapping[str, Number]) -> None:
         """One more row."""
         text = "" if self._names else _line(row)
         self._names = self._names or list(row)
@@ -57,7 +58,7 @@ class TensorBoardLog:
 
         self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
 
-    def add(self, prefix: str, row: Mapping[str, float]) -> None:
+    def add(self, prefix: str, row: Mapping[str, Number]) -> None:
         """One point for each figure."""
         for name, value in row.items():
             if name != "step":
@@ -75,13 +76,13 @@ class Record:
         self._steps, self._evaluations = CsvLog(folder / STEPS, step), CsvLog(folder / EVALUATIONS, step)
         self._board = TensorBoardLog(folder, step) if tensorboard else None
 
-    def step(self, row: Mapping[str, float]) -> None:
+    def step(self, row: Mapping[str, Number]) -> None:
         """Figures of training."""
         self._steps.add(row)
         if self._board:
             self._board.add("training", row)
 
-    def evaluation(self, row: Mapping[str, float]) -> None:
+    def evaluation(self, row: Mapping[str, Number]) -> None:
         """Figures of an evaluation."""
         self._evaluations.add(row)
         if self._board:

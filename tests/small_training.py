@@ -1,6 +1,5 @@
 """A network small enough to train in milliseconds, with everything that makes training hard to resume."""
 
-import pytest
 import torch
 
 from equicaps.data import Augmentation, Dataset
@@ -18,7 +17,7 @@ def digits(count: int = 40) -> Dataset:
     return Dataset("bars", images, labels, ("thin", "broad", "square"))
 
 
-TURNED = Augmentation(32, rotation=180)
+TURNED = Augmentation(32, rotation=180.0)
 
 
 def network(seed: int = 0, dtype: torch.dtype = torch.float32) -> GroupCapsNet:
@@ -31,8 +30,3 @@ def network(seed: int = 0, dtype: torch.dtype = torch.float32) -> GroupCapsNet:
 def config(steps: int = 12, **changes) -> TrainConfig:
     intervals = changes.pop("intervals", Intervals(log_steps=2, evaluations=3, checkpoint_steps=1))
     return TrainConfig(Budget(steps=steps), batch=changes.pop("batch", 8), intervals=intervals, **changes)
-
-
-@pytest.fixture
-def data() -> Dataset:
-    return digits()
