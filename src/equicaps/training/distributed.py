@@ -62,6 +62,8 @@ class World:
         length = torch.tensor([len(content)], device=self.device)
         self.broadcast([length])
         shared = torch.zeros(int(length), dtype=torch.uint8, device=self.device)
+        if not len(shared):
+            return b""
         if self.leads:
             shared.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8))
         self.broadcast([shared])
