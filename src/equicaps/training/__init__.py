@@ -3,7 +3,7 @@
 from equicaps.training.checkpoint import TrainedModel, load_checkpoint, load_model, save_model
 from equicaps.training.config import Budget, Hardware, Intervals, Model, Optimiser, TrainConfig
 from equicaps.training.distributed import World
-from equicaps.training.errors import CheckpointError, DamagedFileError, TrainingError
+from equicaps.training.errors import CheckpointError, DamagedCheckpointError, TrainingError
 from equicaps.training.evaluation import AnyAngle, AsTheyAre, Evaluation
 from equicaps.training.launch import train
 from equicaps.training.loop import Progress, Result, fit
@@ -13,7 +13,7 @@ __all__ = [
     "AsTheyAre",
     "Budget",
     "CheckpointError",
-    "DamagedFileError",
+    "DamagedCheckpointError",
     "Evaluation",
     "Hardware",
     "Intervals",

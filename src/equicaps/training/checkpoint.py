@@ -13,7 +13,7 @@ from torch import Tensor
 
 from equicaps.models import GroupCapsNet
 from equicaps.training.config import Model, Number
-from equicaps.training.errors import CheckpointError, DamagedFileError
+from equicaps.training.errors import CheckpointError, DamagedCheckpointError
 from equicaps.training.files import read_tensors, write_tensors
 
 CHECKPOINT, PREVIOUS, MODEL = "checkpoint.safetensors", "previous.safetensors", "model.safetensors"
@@ -50,7 +50,7 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         return read_tensors(folder / PREVIOUS, "checkpoint")
     try:
         return read_tensors(folder / CHECKPOINT, "checkpoint")
-    except DamagedFileError as error:
+    except DamagedCheckpointError as error:
         if not (folder / PREVIOUS).exists():
             raise
         _log.warning("%s Going back to %s.", error, folder / PREVIOUS)

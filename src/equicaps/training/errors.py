@@ -9,5 +9,5 @@ class CheckpointError(TrainingError):
     """A file cannot be read or written."""
 
 
-class DamagedFileError(CheckpointError):
+class DamagedCheckpointError(CheckpointError):
     """A file is truncated or altered."""

@@ -19,7 +19,7 @@ from safetensors.torch import load as deserialise
 from safetensors.torch import save as serialise
 from torch import Tensor
 
-from equicaps.training.errors import CheckpointError, DamagedFileError
+from equicaps.training.errors import CheckpointError, DamagedCheckpointError
 
 VERSION = 1
 _PREFIX = "equicaps "
@@ -79,9 +79,9 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, An
     try:
         tensors = deserialise(raw)
     except SafetensorError as error:
-        raise DamagedFileError(f"{path} is damaged or truncated ({error}).") from error
+        raise DamagedCheckpointError(f"{path} is damaged or truncated ({error}).") from error
     if _checksum(tensors, header["content"]) != header.get("checksum"):
-        raise DamagedFileError(f"{path} is damaged: its content does not match its checksum.")
+        raise DamagedCheckpointError(f"{path} is damaged: its content does not match its checksum.")
     return tensors, json.loads(header["content"])
 
 
@@ -112,13 +112,13 @@ def _header(path: Path, raw: bytes) -> dict[str, str]:
     length = int.from_bytes(raw[:8], "little")
     if raw[8:9] != b"{":
         what = "is empty" if not raw else "is not a safetensors file"
-        raise DamagedFileError(f"{path} {what}: it was written by something else, or is damaged.")
+        raise DamagedCheckpointError(f"{path} {what}: it was written by something else, or is damaged.")
     if len(raw) < 8 + length:
-        raise DamagedFileError(f"{path} is truncated: its header alone should have {length} bytes.")
+        raise DamagedCheckpointError(f"{path} is truncated: its header alone should have {length} bytes.")
     try:
         metadata = json.loads(raw[8 : 8 + length]).get("__metadata__", {})
     except ValueError as error:
-        raise DamagedFileError(f"{path} is damaged: its header is not JSON.") from error
+        raise DamagedCheckpointError(f"{path} is damaged: its header is not JSON.") from error
     return {str(key): str(value) for key, value in metadata.items()}
 
 
