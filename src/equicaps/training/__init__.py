@@ -1,9 +1,9 @@
 """Training: one loop for one process or many, that can be interrupted at any moment and resumed."""
 
-from equicaps.training.checkpoint import TrainedModel, load_checkpoint, load_model, save_model
+from equicaps.training.checkpoint import TrainedModel, has_checkpoint, load_checkpoint, load_model, save_model
 from equicaps.training.config import Budget, Hardware, Intervals, Model, Optimiser, TrainConfig
 from equicaps.training.distributed import World
-from equicaps.training.errors import CheckpointError, DamagedCheckpointError, TrainingError
+from equicaps.training.errors import CheckpointError, DamagedCheckpointError, MisuseError, TrainingError
 from equicaps.training.evaluation import AnyAngle, AsTheyAre, Evaluation
 from equicaps.training.launch import train
 from equicaps.training.loop import Progress, Result, fit
@@ -17,6 +17,7 @@ __all__ = [
     "Evaluation",
     "Hardware",
     "Intervals",
+    "MisuseError",
     "Model",
     "Optimiser",
     "Progress",
@@ -26,6 +27,7 @@ __all__ = [
     "TrainingError",
     "World",
     "fit",
+    "has_checkpoint",
     "load_checkpoint",
     "load_model",
     "save_model",

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from equicaps.training.errors import TrainingError
+from equicaps.training.errors import MisuseError, TrainingError
 
 PATIENCE = datetime.timedelta(hours=2)
 """How long processes wait for one that evaluates or writes."""
@@ -73,7 +73,11 @@ class World:
 def choose_device(name: str, local_rank: int = 0) -> torch.device:
     """The named device; ``auto`` is CUDA (one for each process of a machine), else MPS, else the CPU."""
     if name != "auto":
-        return torch.device(name)
+        try:
+            torch.zeros(1, device=name)
+        except (RuntimeError, AssertionError) as error:
+            raise MisuseError(f"device {name!r} is not there: {str(error).splitlines()[0]}") from error
+        return torch.device(name, local_rank) if name == "cuda" else torch.device(name)
     if torch.cuda.is_available():
         return torch.device("cuda", local_rank % torch.cuda.device_count())
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
@@ -84,7 +88,7 @@ def join(device: str, rank: int, size: int, local_rank: int, address: str) -> It
     """Become one of ``size`` processes that meet at an address such as ``tcp://127.0.0.1:29500`` or ``env://``."""
     chosen = choose_device(device, local_rank)
     if chosen.type == "mps":
-        raise TrainingError("several processes share no MPS device: use one process, or the CPU (device 'cpu').")
+        raise MisuseError("several processes share no MPS device: use one process, or the CPU (device 'cpu').")
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
     with explained():
@@ -109,7 +113,7 @@ def open_world(
     """
     if "TORCHELASTIC_RUN_ID" in os.environ or {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys():
         if processes > 1:
-            raise TrainingError("torchrun already starts the processes: leave `processes` at 1 under torchrun.")
+            raise MisuseError("torchrun already starts the processes: leave `processes` at 1 under torchrun.")
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         with join(device, rank, size, int(os.environ.get("LOCAL_RANK", 0)), "env://") as world:
             yield world

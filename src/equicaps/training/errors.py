@@ -5,6 +5,10 @@ class TrainingError(Exception):
     """The training cannot start or go on."""
 
 
+class MisuseError(TrainingError):
+    """Something impossible was asked for."""
+
+
 class CheckpointError(TrainingError):
     """A file cannot be read or written."""
 

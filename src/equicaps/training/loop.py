@@ -22,7 +22,7 @@ from equicaps.training.checkpoint import (
 )
 from equicaps.training.config import Number, TrainConfig
 from equicaps.training.distributed import World, choose_device
-from equicaps.training.errors import TrainingError
+from equicaps.training.errors import MisuseError
 from equicaps.training.evaluation import Evaluation
 from equicaps.training.files import prepare_folder
 from equicaps.training.interrupt import StopRequest
@@ -129,7 +129,7 @@ class _Run:
             prepare_folder(self.folder)
             if has_checkpoint(self.folder):
                 if not resume:
-                    raise TrainingError(f"{self.folder} holds a training: resume it, or choose another folder.")
+                    raise MisuseError(f"{self.folder} holds a training: resume it, or choose another folder.")
                 packed = pack(*self._compatible(*load_checkpoint(self.folder)))
         if packed := self.world.share(packed):
             tensors, content = unpack(packed)
@@ -144,7 +144,7 @@ class _Run:
         before, now = TrainConfig.from_dict(content["config"]).recipe(), self.config.recipe()
         before["data"], now["data"] = content["data"], self._data()
         if different := [f"{key}: {before[key]} -> {now[key]}" for key in before if before[key] != now[key]]:
-            raise TrainingError(f"the training in {self.folder} had other settings ({'; '.join(different)}).")
+            raise MisuseError(f"the training in {self.folder} had other settings ({'; '.join(different)}).")
         return tensors, content
 
     def train(self, stop: StopRequest) -> Result:

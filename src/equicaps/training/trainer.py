@@ -13,7 +13,7 @@ from equicaps.data import Dataset
 from equicaps.models.output import CapsOutput
 from equicaps.training.config import TrainConfig
 from equicaps.training.distributed import World, explained
-from equicaps.training.errors import CheckpointError, TrainingError
+from equicaps.training.errors import CheckpointError, MisuseError, TrainingError
 from equicaps.training.sampler import Augmentation, Sampler
 from equicaps.training.schedule import pace
 
@@ -51,7 +51,7 @@ class Trainer:
         self, config: TrainConfig, network: nn.Module, data: Dataset, augmentation: Augmentation, world: World
     ) -> None:
         if config.images_per_step % world.size:
-            raise TrainingError(
+            raise MisuseError(
                 f"{config.images_per_step} images in a batch ({config.batch} views) cannot be shared evenly by "
                 f"{world.size} processes: choose a batch that is a multiple of {config.views * world.size}."
             )
