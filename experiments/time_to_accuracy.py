@@ -33,7 +33,8 @@ class Trainer:
         self.objective = objective
         self.rate = rate
         self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=decay, betas=(0.9, 0.99))
-        self.images, self.labels = load_mnist("train")
+        digits = load_mnist("train")
+        self.images, self.labels = digits.images, digits.labels
         self.order, self.position = torch.randperm(len(self.images)), 0
 
     def step(self, progress: float) -> float:

@@ -29,14 +29,14 @@ def trained(request):
         network.load_state_dict(load_file(ROOT / "results" / "time_to_accuracy_steerable.safetensors"))
         return network.eval()
     torch.manual_seed(0)
-    images, labels = load_mnist("train", FOLDER)
+    digits = load_mnist("train", FOLDER)
     optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3)
     objective = Objective(spread=1.0)
     for step in range(25):
         chosen = torch.arange(16 * step, 16 * step + 16).repeat(2)
         degrees = torch.rand(32) * 360
-        views = rotate(images[chosen], degrees, 32)
-        loss = objective(network(views), views, labels[chosen], degrees)
+        views = rotate(digits.images[chosen], degrees, 32)
+        loss = objective(network(views), views, digits.labels[chosen], degrees)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -46,7 +46,7 @@ def trained(request):
 @pytest.mark.parametrize("turned", [False, True], ids=["upright", "turned"])
 def test_trained_networks_are_exact_under_quarter_turns_in_float32(trained, turned):
     """No prediction changes; scores, agreements and defined poses within 1e-4. Upright digits are the hard case."""
-    images, _ = load_mnist("test", FOLDER)
+    images = load_mnist("test", FOLDER).images
     degrees = torch.rand(DIGITS, generator=torch.Generator().manual_seed(0)) * 360 * turned
     found = exactness(trained, rotate(images[:DIGITS], degrees, 32))
     assert found.images == DIGITS
@@ -60,7 +60,7 @@ def test_the_flagship_reads_digits_at_any_angle():
 
     network = GroupCapsNet.from_preset("steerable")
     network.load_state_dict(load_file(ROOT / "results" / "time_to_accuracy_steerable.safetensors"))
-    images, labels = load_mnist("test", FOLDER)
-    found = evaluate(network.eval(), images[:500], labels[:500], size=32)
+    digits = load_mnist("test", FOLDER)
+    found = evaluate(network.eval(), digits.images[:500], digits.labels[:500], size=32)
     assert found.accuracy.scores > 97
     assert found.pose_error.mean < 6

@@ -1,6 +1,34 @@
-"""Data sets and augmentation; knows nothing of networks."""
+"""Data sets, generators and augmentation; knows nothing of networks."""
 
+from equicaps.data.affnist import load_affnist
+from equicaps.data.augmentation import ROTATED, TRANSLATED, UPRIGHT, Augmentation, Views
+from equicaps.data.dataset import Dataset
+from equicaps.data.embedded import embedded_digits
+from equicaps.data.errors import DamagedFileError, FetchError
+from equicaps.data.folder import Splits, load_folder
+from equicaps.data.locate import cache_folder
 from equicaps.data.mnist import load_mnist
+from equicaps.data.mnist_rot import load_mnist_rot
+from equicaps.data.regenerated import regenerate_affnist, regenerate_mnist_rot
 from equicaps.data.rotation import rotate
 
-__all__ = ["load_mnist", "rotate"]
+__all__ = [
+    "ROTATED",
+    "TRANSLATED",
+    "UPRIGHT",
+    "Augmentation",
+    "DamagedFileError",
+    "Dataset",
+    "FetchError",
+    "Splits",
+    "Views",
+    "cache_folder",
+    "embedded_digits",
+    "load_affnist",
+    "load_folder",
+    "load_mnist",
+    "load_mnist_rot",
+    "regenerate_affnist",
+    "regenerate_mnist_rot",
+    "rotate",
+]

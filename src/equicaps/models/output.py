@@ -1,5 +1,6 @@
 """What a network answers."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from jaxtyping import Float
@@ -17,3 +18,8 @@ class CapsOutput(NamedTuple):
     """How each class is turned: unit vectors, zero where undefined."""
     reconstruction: Float[Tensor, "batch channels height width"] | None = None
     """The decoded image, if the network has a decoder."""
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> "CapsOutput":
+        """Every part changed alike: moved to a device, converted to a dtype."""
+        reconstruction = None if self.reconstruction is None else function(self.reconstruction)
+        return CapsOutput(function(self.scores), function(self.activations), function(self.poses), reconstruction)

@@ -1,5 +1,6 @@
 """Modules: parameters plus one functional call each."""
 
+from equicaps.nn.batch_norm import BatchNorm2d
 from equicaps.nn.group_capsules import GroupCapsules
 from equicaps.nn.image_poses import ImagePoses
 from equicaps.nn.kernels import HarmonicKernel, SplineKernel
@@ -9,6 +10,7 @@ from equicaps.nn.steerable_capsules import SteerableCapsules2d
 from equicaps.nn.transform_mlp import TransformGenerator, TransformLinear, TransformMLP
 
 __all__ = [
+    "BatchNorm2d",
     "GroupCapsules",
     "HarmonicKernel",
     "ImagePoses",

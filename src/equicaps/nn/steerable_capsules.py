@@ -17,6 +17,7 @@ from equicaps.functional.steerable import (
     vote_strength,
 )
 from equicaps.groups.checks import check_count
+from equicaps.nn.batch_norm import BatchNorm2d, mean_over_processes
 from equicaps.numerics import FAINT_RESPONSE, NO_EVIDENCE, safe_reciprocal
 
 
@@ -73,7 +74,7 @@ class SteerableCapsules2d(nn.Module):
         basis = steerable_basis(kernel_size, in_order, out_order).to(torch.get_default_dtype())
         self.register_buffer("basis", basis, persistent=False)
         self.weight = nn.Parameter(torch.empty(out_capsules, in_capsules, len(basis)))
-        self.norm = nn.BatchNorm2d(out_capsules)
+        self.norm = BatchNorm2d(out_capsules)
         self.register_buffer("pose_scale", torch.ones(out_capsules))
         self.reset_parameters()
 
@@ -134,8 +135,8 @@ class SteerableCapsules2d(nn.Module):
 
     @torch.no_grad()
     def _follow(self, first: Float[Tensor, "batch rows height width"]) -> None:
-        length = first.unflatten(1, (2, -1)).square().sum(1).mean((0, 2, 3)).sqrt()
-        self.pose_scale.lerp_(length, self.norm.momentum or 0.1)
+        square = first.unflatten(1, (2, -1)).square().sum(1).mean((0, 2, 3))
+        self.pose_scale.lerp_(mean_over_processes(square).sqrt(), self.norm.momentum or 0.1)
 
     def extra_repr(self) -> str:
         """The mathematical signature."""

@@ -1,0 +1,79 @@
+"""Images per second of one process and of several, one thread each, on this machine.
+
+Run on an idle machine: python benchmarks/processes.py [--processes 2] [--batch 64] [--repeats 3]
+
+Trains the flagship on the embedded digits, turned on the fly: one process with BATCH views in a step, then several with
+BATCH views each (the doubled batch), in turn; wall time of the steps after a warm-up, best of the repeats. Also with
+one batch shared by all processes. Writes results/processes.json.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from equicaps.data import ROTATED, embedded_digits
+from equicaps.training import Budget, Hardware, Intervals, Model, TrainConfig, train
+from equicaps.training.record import provenance
+
+WARM_UP = 8
+
+
+def speed(preset: str, processes: int, batch: int, steps: int) -> float:
+    """Images per second of wall time."""
+    times = []
+    config = TrainConfig(
+        Budget(steps=WARM_UP + steps),
+        model=Model(preset),
+        batch=batch,
+        intervals=Intervals(log_steps=10_000, evaluations=1),
+        hardware=Hardware(processes=processes, device="cpu"),
+    )
+
+    def watch(_: object) -> None:
+        times.append(time.monotonic())
+
+    with tempfile.TemporaryDirectory() as folder:
+        train(config, embedded_digits("train"), ROTATED, folder=folder, watch=watch)
+    return steps * batch / (times[-1] - times[WARM_UP - 1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", default="steerable")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=64, help="views in a step of one process")
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    arguments = parser.parse_args()
+    many, batch = arguments.processes, arguments.batch
+    load = os.getloadavg()[0]
+    print(f"load before the start: {load:.2f} on {os.cpu_count()} cores")
+    cases = {"one": (1, batch), "several": (many, batch * many), "several, shared batch": (many, batch)}
+    found: dict[str, list[float]] = {name: [] for name in cases}
+    for _ in range(arguments.repeats):
+        for name, (processes, views) in cases.items():
+            found[name].append(speed(arguments.preset, processes, views, arguments.steps))
+            print(f"{name}: {processes} x {views // processes} views, {found[name][-1]:.1f} images/s", flush=True)
+    best = {name: max(values) for name, values in found.items()}
+    ratios = {name: best[name] / best["one"] for name in cases}
+    print(", ".join(f"{name}: {value:.2f}x" for name, value in ratios.items()))
+    record = {
+        "command": "python benchmarks/processes.py",
+        "settings": {name: str(value) for name, value in vars(arguments).items()},
+        "load_before": load,
+        "cores": os.cpu_count(),
+        "images_per_second": found,
+        "best": best,
+        "ratio_to_one": ratios,
+        **provenance(),
+    }
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "processes.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

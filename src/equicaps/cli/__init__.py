@@ -1,0 +1,1 @@
+"""The command ``equicaps``: parses, calls, prints. One file for each command."""

@@ -1,0 +1,28 @@
+"""The program ``equicaps``; needs ``pip install equicaps[train]``."""
+
+import sys
+
+try:
+    import typer
+except ImportError:  # pragma: no cover
+    sys.exit("equicaps: the commands need more packages; install them with `pip install 'equicaps[train]'`.")
+
+from equicaps.cli.train import train
+
+app = typer.Typer(
+    name="equicaps",
+    help="Networks whose answers do not change when the input is turned, and which tell how it was turned.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command()(train)
+
+
+@app.callback()
+def equicaps() -> None:
+    """Networks whose answers do not change when the input is turned, and which tell how it was turned."""
+
+
+if __name__ == "__main__":
+    app()

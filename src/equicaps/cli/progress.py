@@ -1,0 +1,67 @@
+"""A line that shows where a training stands."""
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+from equicaps.training import Progress
+
+
+class TimeLeft(TextColumn):
+    """As the training itself estimates it."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def render(self, task: Task) -> Text:
+        """Minutes and seconds."""
+        seconds = task.fields.get("left")
+        return Text("planning" if seconds is None else f"{int(seconds // 60)}:{int(seconds % 60):02d} left")
+
+
+class TrainingBar:
+    """Loss, both accuracies, images per second and time left; a line of its own for every evaluation."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bars = Bars(
+            BarColumn(20), MofNCompleteColumn(), TextColumn("{task.fields[figures]}"), TimeElapsedColumn(), TimeLeft(),
+            console=console, transient=True, disable=not console.is_terminal,
+        )  # fmt: skip
+        self._task = self._bars.add_task("training", total=None, figures="", left=None)
+        self._shown = (0.0, 0.0, 0.0)
+        self._started = False
+
+    def __enter__(self) -> "TrainingBar":
+        self._bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bars.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show one step."""
+        now = progress.figures
+        figures = (now.loss, now.accuracy, now.agreement_accuracy)
+        share = 0.05 if self._started else 1.0  # single batches jump: a running mean is easier to read
+        self._shown = tuple(old + share * (new - old) for old, new in zip(self._shown, figures, strict=True))  # type: ignore[assignment] # still three
+        self._started = True
+        loss, accuracy, agreements = self._shown
+        text = f"loss {loss:.3f}  accuracy {accuracy:.1f} %  agreements {agreements:.1f} %  "
+        text += f"{progress.images_per_second:.0f} images/s"
+        self._bars.update(
+            self._task, completed=progress.step, total=progress.steps, figures=text, left=progress.seconds_left
+        )
+        if progress.evaluation is not None:
+            self._console.print(describe(progress.evaluation), highlight=False)
+
+
+def describe(row: object) -> str:
+    """One evaluation as a line."""
+    assert isinstance(row, dict)
+    line = f"{row['images_seen']:>9,} images  {row['cpu_minutes']:6.2f} CPU-min  accuracy {row['accuracy']:6.2f} %  "
+    line += f"agreements {row['agreement_accuracy']:6.2f} %"
+    if "pose_error_mean" in row:
+        line += f"  pose error {row['pose_error_mean']:5.2f} / {row['pose_error_median']:4.2f}°"
+    return f"{line}  on {row['images']:,} images"

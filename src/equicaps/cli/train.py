@@ -1,0 +1,124 @@
+"""``equicaps train``: a network from data, resumable at any moment."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from equicaps.cli.errors import FAILED, reported, settings_reported
+from equicaps.cli.progress import TrainingBar, describe
+from equicaps.data import Augmentation, Dataset, embedded_digits, load_folder, load_mnist
+from equicaps.models import PRESETS
+from equicaps.training import AnyAngle, Budget, MisuseError, Result, TrainConfig, has_checkpoint, load_checkpoint
+from equicaps.training import train as run
+
+FOLDER_SIZE = 64
+DIGIT_SIZE = 32
+
+Out = Annotated[Path | None, typer.Option("--out", help="Folder of the run; by default runs/DATA-PRESET.")]
+
+
+def train(
+    data: Annotated[str, typer.Argument(help="digits (in the package), mnist, or a FOLDER with one folder per class.")],
+    preset: Annotated[str | None, typer.Option(help=f"Network: {', '.join(PRESETS)}.  [default: steerable]")] = None,
+    out: Out = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")] = False,
+    minutes: Annotated[float | None, typer.Option(help="CPU-minutes over all processes.  [default: 2]")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Instead of minutes.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Instead of minutes.")] = None,
+    processes: Annotated[int, typer.Option(min=1, help="On this machine, one thread each.")] = 1,
+    seed: Annotated[int | None, typer.Option(help="Of weights, order and augmentation.  [default: 0]")] = None,
+    batch: Annotated[int | None, typer.Option(help="Views in a step, over all processes.  [default: 64]")] = None,
+    rate: Annotated[float | None, typer.Option(help="Largest learning rate.  [default: 0.006]")] = None,
+    schedule: Annotated[str | None, typer.Option(help="one_cycle or step.  [default: one_cycle]")] = None,
+    decay: Annotated[float | None, typer.Option(help="Weight decay.  [default: 0.001]")] = None,
+    clip: Annotated[float | None, typer.Option(help="Largest norm of the gradient.  [default: none]")] = None,
+    ema: Annotated[float | None, typer.Option(help="Average weights with this decay, e.g. 0.999.")] = None,
+    consistency: Annotated[float | None, typer.Option(help="Weight of the pose consistency.  [default: 0.3]")] = None,
+    spread: Annotated[float | None, typer.Option(help="Weight of the spread loss.  [default: 0]")] = None,
+    reconstruction: Annotated[float | None, typer.Option(help="Weight of a decoder's loss.  [default: 0]")] = None,
+    upright: Annotated[bool, typer.Option("--upright", help="Train on images as they are, not turned.")] = False,
+    size: Annotated[int | None, typer.Option(help="Side of the images.  [default: digits 32, folders 64]")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    save_every: Annotated[float, typer.Option(help="Minutes between checkpoints.")] = 4.0,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write logs for TensorBoard.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:  # fmt: skip
+    """Train a network. Ctrl-C saves; --resume continues.
+
+    `equicaps train digits --minutes 2` is a first training in two minutes.
+    """
+    console = Console(stderr=True, quiet=os.environ.get("RANK", "0") != "0")
+    with settings_reported(console):
+        name = data if data in ("digits", "mnist") else Path(data).resolve().name
+        out = out or Path("runs") / f"{name}-{preset or 'steerable'}"
+        config = _saved(out) if resume else None
+        config = config or TrainConfig(Budget(minutes=2.0))
+        side = size or (config.model.image_size if resume else DIGIT_SIZE if data == name else FOLDER_SIZE)
+        training, test = _load(data, side)
+        model = {"preset": preset, "decoder": bool(reconstruction) or None, "image_size": side,
+                 "num_classes": len(training.classes), "in_channels": training.images.shape[1]}  # fmt: skip
+        optimiser = {"rate": rate, "schedule": schedule, "weight_decay": decay, "clip": clip, "ema": ema}
+        weights = {"consistency": consistency, "spread": spread, "reconstruction": reconstruction}
+        views: int | None = None
+        if upright:
+            views, weights["consistency"] = 1, consistency or 0.0
+        budgeted = any(value is not None for value in (minutes, epochs, steps))
+        config = _changed(
+            config,
+            budget=Budget(steps, epochs, minutes) if budgeted else config.budget,
+            model=_changed(config.model, **model),
+            optimiser=_changed(config.optimiser, **optimiser),
+            objective=_changed(config.objective, **weights),
+            views=views,
+            batch=batch,
+            seed=seed,
+            intervals=replace(config.intervals, checkpoint_seconds=60 * save_every),
+            hardware=replace(config.hardware, processes=processes, device=device),
+        )
+        network = config.model.build(config.seed)
+        augmentation = Augmentation(side, rotation=180.0 if config.views == 2 else 0.0)
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    console.print(f"{config.model.preset}: {parameters:,} parameters; {training!r}; {out}", markup=False)
+    with reported(console), TrainingBar(console) as bar:
+        result = run(
+            config, training, augmentation, folder=out, network=network, evaluation=AnyAngle(test, side),
+            resume=resume, watch=bar, tensorboard=tensorboard,
+        )  # fmt: skip
+    _report(console, result, out, as_json)
+
+
+def _report(console: Console, result: Result, out: Path, as_json: bool) -> None:
+    if not result.finished:
+        hint = f"stopped after {result.step:,} steps; everything is saved. Continue with --resume --out {out}"
+        console.print(hint, markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(FAILED)
+    console.print(describe(result.figures), highlight=False)
+    console.print(f"model: {out / 'model.safetensors'}", markup=False, soft_wrap=True)
+    if as_json and not console.quiet:
+        typer.echo(json.dumps(json.loads((out / "result.json").read_text())))
+
+
+def _load(data: str, size: int) -> tuple[Dataset, Dataset]:
+    if data == "digits":
+        return embedded_digits("train"), embedded_digits("test")
+    if data == "mnist":
+        return load_mnist("train"), load_mnist("test")
+    if not Path(data).is_dir():
+        raise MisuseError(f"{data!r} is neither 'digits' nor 'mnist' nor a folder of images.")
+    splits = load_folder(data, size=size)
+    return splits.train, splits.test
+
+
+def _saved(out: Path) -> TrainConfig | None:
+    """What a run that is to be resumed was started with."""
+    return TrainConfig.from_dict(load_checkpoint(out)[1]["config"]) if has_checkpoint(out) else None
+
+
+def _changed(settings: Any, **changes: Any) -> Any:
+    """The settings with those changes that were asked for."""
+    return replace(settings, **{name: value for name, value in changes.items() if value is not None})

@@ -1,0 +1,48 @@
+"""What every loader and generator returns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+DIGITS = tuple("0123456789")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Images in [0, 1] with their classes, and a name under which results may be published.
+
+    Attributes:
+        name: what the data are, with their split; data made here carry the word *regenerated*.
+        images: all of one size.
+        labels: positions in ``classes``.
+        classes: the names of the classes.
+        note: what was done to the images on the way, if anything.
+    """
+
+    name: str
+    images: Float[Tensor, "n channels height width"]
+    labels: Int[Tensor, " n"]
+    classes: tuple[str, ...]
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.images) != len(self.labels):
+            raise ValueError(f"{self.name}: {len(self.images)} images, but {len(self.labels)} labels.")
+        if len(self.labels) and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.classes):
+            raise ValueError(
+                f"{self.name}: labels must be 0 to {len(self.classes) - 1} (there are {len(self.classes)} classes), "
+                f"but reach from {int(self.labels.min())} to {int(self.labels.max())}."
+            )
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __repr__(self) -> str:
+        images, channels, *size = self.images.shape
+        return f"Dataset({self.name!r}, {images} x {channels} x {size[0]} x {size[1]}, {len(self.classes)} classes)"
+
+    def take(self, which: slice | Sequence[int] | Int[Tensor, " m"]) -> "Dataset":
+        """The chosen images, under the same name."""
+        return Dataset(self.name, self.images[which], self.labels[which], self.classes, self.note)

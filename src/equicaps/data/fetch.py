@@ -1,0 +1,126 @@
+"""Downloading: resumable, verified before a file gets its name, never half a file under it."""
+
+import contextlib
+import http.client
+import logging
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from equicaps.data.errors import DamagedFileError, FetchError
+
+_log = logging.getLogger(__name__)
+_CHUNK = 1 << 18
+_TIMEOUT = 30.0  # seconds without an answer
+
+Verify = Callable[[Path], None]
+"""Raise DamagedFileError unless the file is what it should be."""
+
+
+def download(urls: Sequence[str], target: Path, verify: Verify) -> None:
+    """Fetch one file from the first mirror that has it.
+
+    What has arrived is kept as ``NAME.part`` when the connection breaks or the program is stopped, and continued the
+    next time. The file gets its name in one step, after ``verify`` has passed it.
+
+    Raises:
+        FetchError: with what each mirror said.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    reasons = []
+    with _locked(target.parent):
+        if target.exists():  # another process was first
+            return
+        for url in urls:
+            try:
+                _get(url, part, verify)
+            except (OSError, http.client.HTTPException, DamagedFileError) as error:
+                reasons.append(f"{url}: {error}")
+                _log.info("could not fetch %s: %s", url, error)
+            else:
+                part.replace(target)
+                _log.info("fetched %s", target)
+                return
+    raise FetchError("; ".join(reasons))
+
+
+def write_atomically(target: Path, content: bytes) -> None:
+    """All of the content under this name, or nothing."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _get(url: str, part: Path, verify: Verify) -> None:
+    resumed = part.exists() and part.stat().st_size > 0
+    _receive(url, part)
+    try:
+        verify(part)
+    except DamagedFileError:
+        part.unlink()
+        if not resumed:
+            raise
+        _log.info("what was left of an earlier download does not fit; starting again")
+        _get(url, part, verify)
+
+
+def _receive(url: str, part: Path) -> None:
+    """Append to the part what the server has beyond it."""
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"User-Agent": "equicaps"} | ({"Range": f"bytes={have}-"} if have else {})
+    try:
+        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
+            return  # nothing beyond it: all there already, or not the same file, which verification finds
+        raise
+    with response:
+        if response.status != http.HTTPStatus.PARTIAL_CONTENT:
+            have = 0  # the server sends everything
+        length = response.headers.get("Content-Length")
+        total = have + int(length) if length else None
+        with part.open("ab" if have else "wb") as file, _progress(part.stem, have, total) as advance:
+            while chunk := response.read(_CHUNK):
+                file.write(chunk)
+                advance(len(chunk))
+    got = part.stat().st_size
+    if total is not None and got < total:
+        raise FetchError(f"the connection ended after {got:,} of {total:,} bytes; the next attempt continues there")
+
+
+@contextlib.contextmanager
+def _progress(name: str, have: int, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar where there is a terminal and ``rich``; a line in the log anyhow."""
+    _log.info("fetching %s, %s bytes%s", name, f"{total:,}" if total else "unknown", f" from {have:,} on" * bool(have))
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    except ImportError:
+        yield lambda count: None
+        return
+    console = Console(stderr=True)
+    columns = (TextColumn(name), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(name, total=total, completed=have)
+        yield lambda count: bar.advance(task, count)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One process at a time, where the system can: those of one training would all fetch at once."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,180 @@
+"""Several processes that train one network: on one machine, or on many through ``torchrun``."""
+
+import contextlib
+import datetime
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from equicaps.training.errors import MisuseError, TrainingError
+
+PATIENCE = datetime.timedelta(hours=2)
+"""How long processes wait for one that evaluates or writes."""
+
+
+@dataclass(frozen=True)
+class World:
+    """The processes that share a training, as one of them sees it."""
+
+    device: torch.device
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes files and reports."""
+        return self.rank == 0
+
+    @torch.no_grad()
+    def broadcast(self, tensors: Iterable[Tensor]) -> None:
+        """Give every process the first one's values."""
+        if self.size > 1:
+            with explained():
+                for tensor in tensors:
+                    dist.broadcast(tensor.detach(), 0)
+
+    @torch.no_grad()
+    def average(self, parameters: Iterable[nn.Parameter], figures: Sequence[float]) -> list[float]:
+        """Average gradients in place, and some figures along with them: one message for all."""
+        if self.size == 1:
+            return list(figures)
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        sizes = [*(gradient.numel() for gradient in gradients), len(figures)]
+        shared = torch.cat([*(gradient.flatten() for gradient in gradients), gradients[0].new_tensor(figures)])
+        with explained():
+            dist.all_reduce(shared)
+        *parts, mean = (shared / self.size).split(sizes)
+        for gradient, part in zip(gradients, parts, strict=True):
+            gradient.copy_(part.view_as(gradient))
+        return mean.tolist()
+
+    def share(self, content: bytes) -> bytes:
+        """The first process's bytes, for all."""
+        if self.size == 1:
+            return content
+        length = torch.tensor([len(content)], device=self.device)
+        self.broadcast([length])
+        shared = torch.zeros(int(length), dtype=torch.uint8, device=self.device)
+        if not len(shared):
+            return b""
+        if self.leads:
+            shared.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8))
+        self.broadcast([shared])
+        return shared.cpu().numpy().tobytes()
+
+
+def choose_device(name: str, local_rank: int = 0) -> torch.device:
+    """The named device; ``auto`` is CUDA (one for each process of a machine), else MPS, else the CPU."""
+    if name != "auto":
+        try:
+            torch.zeros(1, device=name)
+        except (RuntimeError, AssertionError) as error:
+            raise MisuseError(f"device {name!r} is not there: {str(error).splitlines()[0]}") from error
+        return torch.device(name, local_rank) if name == "cuda" else torch.device(name)
+    if torch.cuda.is_available():
+        return torch.device("cuda", local_rank % torch.cuda.device_count())
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+@contextlib.contextmanager
+def join(device: str, rank: int, size: int, local_rank: int, address: str) -> Iterator[World]:
+    """Become one of ``size`` processes that meet at an address such as ``tcp://127.0.0.1:29500`` or ``env://``."""
+    chosen = choose_device(device, local_rank)
+    if chosen.type == "mps":
+        raise MisuseError("several processes share no MPS device: use one process, or the CPU (device 'cpu').")
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
+    with explained():
+        dist.init_process_group(
+            "nccl" if chosen.type == "cuda" else "gloo", address, rank=rank, world_size=size, timeout=PATIENCE
+        )
+    try:
+        yield World(chosen, rank, size)
+    finally:
+        dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def open_world(
+    processes: int, device: str, worker: Callable[..., object], arguments: tuple[Any, ...] = ()
+) -> Iterator[World]:
+    """The processes of a training, this one among them.
+
+    Under ``torchrun``: those that it started, and ``processes`` must be 1. Otherwise this process leads and starts
+    ``processes - 1`` more, each of which calls ``worker(world, *arguments)``; ``worker`` and its arguments must be
+    picklable. The others ignore Ctrl-C: they stop when the first process says so.
+    """
+    if "TORCHELASTIC_RUN_ID" in os.environ or {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys():
+        if processes > 1:
+            raise MisuseError("torchrun already starts the processes: leave `processes` at 1 under torchrun.")
+        rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        with join(device, rank, size, int(os.environ.get("LOCAL_RANK", 0)), "env://") as world:
+            yield world
+    elif processes == 1:
+        yield World(choose_device(device))
+    else:
+        with _local_world(processes, device, worker, arguments) as world:
+            yield world
+
+
+@contextlib.contextmanager
+def _local_world(
+    processes: int, device: str, worker: Callable[..., object], arguments: tuple[Any, ...]
+) -> Iterator[World]:
+    address = f"tcp://127.0.0.1:{_free_port()}"
+    context = torch.multiprocessing.get_context("spawn")
+    threads = torch.get_num_threads()
+    others = [
+        context.Process(target=_serve, args=(rank, processes, device, address, threads, worker, arguments), daemon=True)
+        for rank in range(1, processes)
+    ]
+    try:
+        for process in others:
+            process.start()
+        with join(device, 0, processes, 0, address) as world:
+            yield world
+            for process in others:
+                process.join(timeout=60)
+    finally:
+        for process in others:
+            if process.pid is not None:
+                process.join(timeout=5)  # losing the first process ends them
+                process.kill()
+                process.join()
+
+
+def _serve(
+    rank: int, size: int, device: str, address: str, threads: int, worker: Callable[..., object], arguments: Any
+) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(threads)
+    # When the first process fails, it tells why; its helpers have nothing to add.
+    with contextlib.suppress(TrainingError), join(device, rank, size, rank, address) as world:
+        worker(world, *arguments)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """A lost process is reported as such."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, dist.DistError) or "gloo" in str(error) or "onnection" in str(error):
+            raise TrainingError(
+                "lost another process of this training: it was killed, failed or cannot be reached. "
+                f"The last checkpoint can be resumed. ({str(error).splitlines()[0]})"
+            ) from error
+        raise

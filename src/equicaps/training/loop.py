@@ -1,0 +1,261 @@
+"""The training loop."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from equicaps.data import Dataset
+from equicaps.models import GroupCapsNet
+from equicaps.training.checkpoint import (
+    MODEL,
+    has_checkpoint,
+    load_checkpoint,
+    pack,
+    save_checkpoint,
+    save_model,
+    unpack,
+)
+from equicaps.training.config import Number, TrainConfig
+from equicaps.training.distributed import World, choose_device
+from equicaps.training.errors import MisuseError
+from equicaps.training.evaluation import Evaluation
+from equicaps.training.files import prepare_folder
+from equicaps.training.interrupt import StopRequest
+from equicaps.training.record import Record, write_result
+from equicaps.training.sampler import Augmentation
+from equicaps.training.trainer import StepFigures, Trainer
+
+
+class Progress(NamedTuple):
+    """Where a training stands, for a progress bar."""
+
+    step: int
+    steps: int | None
+    """None while CPU-minutes are not yet turned into steps."""
+    figures: StepFigures
+    images_per_second: float
+    seconds_left: float | None
+    evaluation: Mapping[str, Number] | None = None
+    """Given right after an evaluation."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came out. Not ``finished`` if it was asked to stop: then it can be resumed."""
+
+    network: nn.Module
+    finished: bool
+    step: int
+    images: int
+    cpu_minutes: float
+    curve: list[dict[str, Number]]
+
+    @property
+    def figures(self) -> dict[str, Number]:
+        """Of the last evaluation."""
+        return self.curve[-1] if self.curve else {}
+
+
+def fit(
+    config: TrainConfig,
+    network: nn.Module,
+    data: Dataset,
+    augmentation: Augmentation,
+    *,
+    folder: Path | str,
+    evaluation: Evaluation | None = None,
+    resume: bool = False,
+    watch: Callable[[Progress], None] | None = None,
+    tensorboard: bool = False,
+    world: World | None = None,
+) -> Result:
+    """Train a network in place, in this process, together with the others of ``world`` if there are any.
+
+    Writes ``checkpoint.safetensors``, ``steps.csv``, ``evaluations.csv``, ``result.json`` and ``model.safetensors``
+    into ``folder``. On one process a resumed training continues bit for bit. Ctrl-C saves and returns.
+
+    Args:
+        config: what to do.
+        network: a :class:`GroupCapsNet` for an export of the model; any module with its outputs can be trained.
+        data: the training set.
+        augmentation: of its images.
+        folder: for the results.
+        evaluation: measures the network at intervals and at the end, in the first process.
+        resume: continue the training in ``folder``, if there is one.
+        watch: is called after every step, in the first process.
+        tensorboard: also write logs for TensorBoard.
+        world: the processes of this training; by default this one alone.
+    """
+    world = world or World(choose_device(config.hardware.device))
+    run = _Run(config, network, data, augmentation, world, Path(folder), evaluation, watch, tensorboard)
+    run.begin(resume)
+    with StopRequest() as stop:
+        try:
+            return run.train(stop)
+        finally:
+            run.close()
+
+
+class _Run:
+    def __init__(
+        self,
+        config: TrainConfig,
+        network: nn.Module,
+        data: Dataset,
+        augmentation: Augmentation,
+        world: World,
+        folder: Path,
+        evaluation: Evaluation | None,
+        watch: Callable[[Progress], None] | None,
+        tensorboard: bool,
+    ) -> None:
+        self.config, self.data, self.world, self.folder = config, data, world, folder
+        self.evaluation, self.watch, self.tensorboard = evaluation, watch, tensorboard
+        self.trainer = Trainer(config, network, data, augmentation, world)
+        self.curve: list[dict[str, Number]] = []
+        self.record: Record | None = None
+        self.wall_seconds = 0.0
+        self.window = _Window()
+
+    def begin(self, resume: bool) -> None:
+        """Continue or start; only the first process needs to see the folder."""
+        packed = b""
+        if self.world.leads:
+            prepare_folder(self.folder)
+            if has_checkpoint(self.folder):
+                if not resume:
+                    raise MisuseError(f"{self.folder} holds a training: resume it, or choose another folder.")
+                packed = pack(*self._compatible(*load_checkpoint(self.folder)))
+        if packed := self.world.share(packed):
+            tensors, content = unpack(packed)
+            self.trainer.restore(tensors, content)
+            self.curve, self.wall_seconds = content["curve"], content["wall_seconds"]
+        if self.world.leads:
+            self.record = Record(self.folder, self.trainer.step, tensorboard=self.tensorboard)
+
+    def _compatible(
+        self, tensors: dict[str, Tensor], content: dict[str, Any]
+    ) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        before, now = TrainConfig.from_dict(content["config"]).recipe(), self.config.recipe()
+        before["data"], now["data"] = content["data"], self._data()
+        if different := [f"{key}: {before[key]} -> {now[key]}" for key in before if before[key] != now[key]]:
+            raise MisuseError(f"the training in {self.folder} had other settings ({'; '.join(different)}).")
+        return tensors, content
+
+    def train(self, stop: StopRequest) -> Result:
+        trainer, intervals = self.trainer, self.config.intervals
+        saved, self.window = time.monotonic(), _Window()
+        while not trainer.finished:
+            started = time.monotonic()
+            figures = trainer.advance(stop.asked)
+            seconds = time.monotonic() - started
+            self.wall_seconds += seconds
+            self.window.add(figures, seconds)
+            if self.world.leads:
+                self._after_step(figures)
+                every = intervals.checkpoint_steps
+                due = time.monotonic() - saved >= intervals.checkpoint_seconds or (every and trainer.step % every == 0)
+                if due or figures.stop or trainer.finished:
+                    self._save()
+                    saved = time.monotonic()
+            if figures.stop and not trainer.finished:
+                return self._result(finished=False)
+        if self.world.leads:
+            self._finish()
+        return self._result(finished=True)
+
+    def close(self) -> None:
+        if self.record:
+            self.record.close()
+
+    def _after_step(self, figures: StepFigures) -> None:
+        trainer, intervals = self.trainer, self.config.intervals
+        speed = self.window.recent_speed(self.config.batch)
+        left = None if trainer.steps is None else (trainer.steps - trainer.step) * self.config.batch / speed
+        evaluated = None
+        if self._evaluation_is_due():
+            evaluated = self._evaluate(intervals.evaluation_images)
+        if self.record and (trainer.step % intervals.log_steps == 0 or trainer.finished):
+            row = {"step": trainer.step, "images": trainer.step * self.config.batch, **self.window.means()}
+            minutes = trainer.cpu_seconds / 60
+            self.record.step({**row, "images_per_second": speed, "cpu_minutes": minutes})
+            self.window.clear()
+        if self.watch:
+            self.watch(Progress(trainer.step, trainer.steps, figures, speed, left, evaluated))
+
+    def _evaluation_is_due(self) -> bool:
+        steps, step, count = self.trainer.steps, self.trainer.step, self.config.intervals.evaluations
+        if self.evaluation is None or steps is None or step >= steps:
+            return False  # the last one comes when the weights are safe
+        return step * count // steps > (step - 1) * count // steps
+
+    def _evaluate(self, limit: int | None) -> dict[str, Number]:
+        assert self.evaluation is not None
+        trainer = self.trainer
+        mode = trainer.best.training
+        trainer.best.eval()
+        try:
+            with torch.no_grad():
+                found = self.evaluation(trainer.best, limit)
+        finally:
+            trainer.best.train(mode)
+        row = {"step": trainer.step, "images_seen": trainer.step * self.config.batch,
+               "cpu_minutes": trainer.cpu_seconds / 60, **found}  # fmt: skip
+        self.curve.append(row)
+        if self.record:
+            self.record.evaluation(row)
+        return row
+
+    def _save(self) -> None:
+        save_checkpoint(self.folder, self.trainer.tensors(), {**self._content(), **self.trainer.numbers()})
+
+    def _finish(self) -> None:
+        trainer = self.trainer
+        if self.evaluation is not None and (not self.curve or self.curve[-1]["step"] < trainer.step):
+            self._evaluate(None)
+            self._save()
+        content = {**self._content(), **trainer.numbers(), "images_seen": trainer.step * self.config.batch,
+                   "figures": self.curve[-1] if self.curve else {}, "processes": self.world.size}  # fmt: skip
+        write_result(self.folder, content)
+        if isinstance(trainer.best, GroupCapsNet):
+            save_model(self.folder / MODEL, trainer.best, {**content, "data": self.data.name})
+
+    def _content(self) -> dict[str, Any]:
+        return {"config": self.config.to_dict(), "data": self._data(), "classes": list(self.data.classes),
+                "curve": self.curve, "wall_seconds": self.wall_seconds}  # fmt: skip
+
+    def _data(self) -> dict[str, Any]:
+        return {"name": self.data.name, "images": len(self.data.images)}
+
+    def _result(self, *, finished: bool) -> Result:
+        trainer = self.trainer
+        trainer.best.eval()
+        images = trainer.step * self.config.batch
+        return Result(trainer.best, finished, trainer.step, images, trainer.cpu_seconds / 60, self.curve)
+
+
+class _Window:
+    """Means since the last row of the log, and speed over about the last 30 steps."""
+
+    def __init__(self) -> None:
+        self._rows: list[StepFigures] = []
+        self._seconds: list[float] = []
+
+    def add(self, figures: StepFigures, seconds: float) -> None:
+        self._rows.append(figures)
+        self._seconds = [*self._seconds[-29:], seconds]
+
+    def recent_speed(self, batch: int) -> float:
+        return batch * len(self._seconds) / sum(self._seconds)
+
+    def means(self) -> dict[str, Number]:
+        names = ("loss", "accuracy", "agreement_accuracy", "rate")
+        return {name: sum(getattr(row, name) for row in self._rows) / len(self._rows) for name in names}
+
+    def clear(self) -> None:
+        self._rows = []

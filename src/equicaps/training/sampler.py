@@ -1,0 +1,75 @@
+"""Which images a step sees, as a pure function of seed and step.
+
+Every process draws the same global batch and takes its part, so the images do not depend on the number of processes;
+and the state of the sampler is the number of the step.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from equicaps.data import Dataset
+
+Augmentation = Callable[[Tensor, torch.Generator], tuple[Tensor, Tensor]]
+"""Images and a generator to views of them and the degrees by which each was turned; on the CPU."""
+
+_ORDER, _AUGMENTATION = 0, 1
+
+
+class Batch(NamedTuple):
+    """Augmented views; with two views, the halves show the same images."""
+
+    views: Float[Tensor, "batch channels height width"]
+    labels: Int[Tensor, " batch"]
+    degrees: Float[Tensor, " batch"]
+
+    def part(self, rank: int, size: int, views: int) -> "Batch":
+        """The share of one of ``size`` processes, with all views of its images."""
+        return Batch(*(torch.cat([half.chunk(size)[rank] for half in entry.chunk(views)]) for entry in self))
+
+
+class Sampler:
+    """An endless stream of batches: one permutation of the images after the other.
+
+    Args:
+        data: the training set.
+        augmentation: of the images.
+        images: different images in each batch.
+        views: of each image.
+        seed: of order and augmentation.
+    """
+
+    def __init__(self, data: Dataset, augmentation: Augmentation, *, images: int, views: int, seed: int) -> None:
+        self.data, self.augmentation = data, augmentation
+        self.images, self.views, self.seed = images, views, seed
+        self._permutation = lru_cache(maxsize=2)(self._draw_permutation)
+
+    def batch(self, step: int) -> Batch:
+        """The whole batch of step number ``step``, from 0."""
+        chosen = self.indices(step).repeat(self.views)
+        views, degrees = self.augmentation(self.data.images[chosen], generator(self.seed, _AUGMENTATION, step))
+        return Batch(views, self.data.labels[chosen], degrees)
+
+    def indices(self, step: int) -> Int[Tensor, " images"]:
+        """The images of step number ``step``."""
+        count, start = len(self.data.images), step * self.images
+        position, taken = start, []
+        while position < start + self.images:
+            epoch, offset = divmod(position, count)
+            taken.append(self._permutation(epoch)[offset : offset + start + self.images - position])
+            position += len(taken[-1])
+        return torch.cat(taken)
+
+    def _draw_permutation(self, epoch: int) -> Int[Tensor, " n"]:
+        return torch.randperm(len(self.data.images), generator=generator(self.seed, _ORDER, epoch))
+
+
+def generator(*key: int) -> torch.Generator:
+    """A random generator for a key of numbers, independent of those of all other keys."""
+    state = np.random.SeedSequence([part % 2**64 for part in key]).generate_state(1, np.uint64)
+    return torch.Generator().manual_seed(int(state[0]))

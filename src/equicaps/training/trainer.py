@@ -1,0 +1,186 @@
+"""One optimiser step after the other, and everything that the next one depends on."""
+
+import contextlib
+import copy
+import math
+import time
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from equicaps.data import Dataset
+from equicaps.models.output import CapsOutput
+from equicaps.training.config import TrainConfig
+from equicaps.training.distributed import World, explained
+from equicaps.training.errors import CheckpointError, MisuseError, TrainingError
+from equicaps.training.sampler import Augmentation, Sampler
+from equicaps.training.schedule import pace
+
+PILOT_STEPS = 20
+"""Steps that are timed to turn CPU-minutes into steps."""
+SAFETY = 0.985
+"""Of the budget is planned: later steps are a little slower."""
+
+
+class StepFigures(NamedTuple):
+    """Of the whole batch, over all processes."""
+
+    loss: float
+    accuracy: float
+    """Percent, of the scores."""
+    agreement_accuracy: float
+    """Percent, of the agreements."""
+    rate: float
+    stop: bool
+    """Whether any process was asked to stop."""
+
+
+class Trainer:
+    """Network, optimiser, averaged weights and the number of the step.
+
+    Args:
+        config: of the training.
+        network: is trained in place, on the device of ``world``.
+        data: the training set.
+        augmentation: of its images.
+        world: the processes that share the work.
+    """
+
+    def __init__(
+        self, config: TrainConfig, network: nn.Module, data: Dataset, augmentation: Augmentation, world: World
+    ) -> None:
+        if config.images_per_step % world.size:
+            raise MisuseError(
+                f"{config.images_per_step} images in a batch ({config.batch} views) cannot be shared evenly by "
+                f"{world.size} processes: choose a batch that is a multiple of {config.views * world.size}."
+            )
+        self.config, self.world = config, world
+        self.network = network.to(world.device).train()
+        world.broadcast([*network.parameters(), *network.buffers()])
+        optimiser = config.optimiser
+        self.optimizer = torch.optim.AdamW(
+            network.parameters(), lr=optimiser.rate, betas=optimiser.betas, weight_decay=optimiser.weight_decay
+        )
+        self.average = copy.deepcopy(network).eval().requires_grad_(False) if optimiser.ema is not None else None
+        self.sampler = Sampler(data, augmentation, images=config.images_per_step, views=config.views, seed=config.seed)
+        self.step, self.steps = 0, config.steps(len(data.images))
+        self.cpu_seconds = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether all planned steps were made."""
+        return self.steps is not None and self.step >= self.steps
+
+    @property
+    def best(self) -> nn.Module:
+        """What to evaluate and export, in train mode unless averaged."""
+        return self.network if self.average is None else self.average
+
+    def advance(self, stop: bool = False) -> StepFigures:
+        """Make one step together with the other processes; ``stop`` is what this process was asked for."""
+        started = time.process_time()
+        with explained():  # normalisation talks to the other processes, too
+            loss, output, labels = self._loss()
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+        correct = [(values.argmax(-1) == labels).double().mean().item() for values in output[:2]]
+        shared = [loss.item(), *correct, float(stop), time.process_time() - started]
+        mean = self.world.average(self.network.parameters(), shared)
+        if not math.isfinite(mean[0]):
+            raise TrainingError(
+                f"the loss of step {self.step + 1} is {mean[0]}: lower the rate ({self.config.optimiser.rate}) or clip "
+                "the gradient. The last checkpoint is from before that."
+            )
+        started = time.process_time()
+        current = self._update()
+        self.step += 1
+        self.cpu_seconds += (mean[4] + time.process_time() - started) * self.world.size
+        if self.steps is None and self.step == PILOT_STEPS:
+            self._plan()
+        return StepFigures(mean[0], 100 * mean[1], 100 * mean[2], current, mean[3] > 0)
+
+    def _loss(self) -> tuple[Tensor, CapsOutput, Tensor]:
+        config, world = self.config, self.world
+        batch = self.sampler.batch(self.step).part(world.rank, world.size, config.views)
+        kind = next(self.network.parameters()).dtype
+        views, degrees = (entry.to(world.device, kind, non_blocking=True) for entry in (batch.views, batch.degrees))
+        labels = batch.labels.to(world.device, non_blocking=True)
+        mixed = config.hardware.mixed_precision and world.device.type == "cuda"
+        with torch.autocast("cuda", torch.bfloat16) if mixed else contextlib.nullcontext():
+            output: CapsOutput = self.network(views)
+        if mixed:
+            output = output.map(torch.Tensor.float)
+        progress = 0.0 if self.steps is None else (self.step + 1) / self.steps
+        return config.objective(output, views, labels, degrees, progress), output, labels
+
+    def _update(self) -> float:
+        optimiser = self.config.optimiser
+        current = pace(optimiser, self.step, self.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"], group["betas"] = current.rate, (current.beta, optimiser.betas[1])
+        if optimiser.clip is not None:
+            nn.utils.clip_grad_norm_(self.network.parameters(), optimiser.clip)
+        self.optimizer.step()
+        if self.average is not None and optimiser.ema is not None:
+            # The first weights are noise: a short memory until there is something to remember.
+            decay = min(optimiser.ema, (1 + self.step) / (10 + self.step))
+            follow(self.average, self.network, decay)
+        return current.rate
+
+    def _plan(self) -> None:
+        """Turn the budget of CPU-minutes into steps; the first process's plan holds for all."""
+        minutes = self.config.budget.minutes
+        assert minutes is not None
+        planned = int(minutes * 60 * SAFETY / (self.cpu_seconds / self.step))
+        self.steps = int(self.world.share(str(max(planned, self.step)).encode()))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that the next step depends on, but for :meth:`numbers`."""
+        parts = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        names = [name for name, _ in self.network.named_parameters()]
+        for index, entries in self.optimizer.state_dict()["state"].items():
+            parts |= {f"optimizer.{names[index]}.{key}": value for key, value in entries.items()}
+        if self.average is not None:
+            parts |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
+        parts["random.cpu"] = torch.get_rng_state()
+        if self.world.device.type == "cuda":
+            parts["random.cuda"] = torch.cuda.get_rng_state(self.world.device)
+        return parts
+
+    def numbers(self) -> dict[str, Any]:
+        """The rest of the state."""
+        return {"step": self.step, "steps": self.steps, "cpu_seconds": self.cpu_seconds}
+
+    def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
+        """Continue from what :meth:`tensors` and :meth:`numbers` gave."""
+
+        def part(name: str) -> dict[str, Tensor]:
+            return {key.removeprefix(name): value for key, value in tensors.items() if key.startswith(name)}
+
+        try:
+            self.network.load_state_dict(part("network."))
+            if self.average is not None:
+                self.average.load_state_dict(part("average."))
+        except RuntimeError as error:
+            raise CheckpointError(f"the checkpoint is of another network: {error}") from error
+        state: dict[int, dict[str, Tensor]] = {}
+        for index, (name, _) in enumerate(self.network.named_parameters()):
+            if entries := {key: value for key, value in part(f"optimizer.{name}.").items() if "." not in key}:
+                state[index] = entries
+        self.optimizer.load_state_dict({"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]})
+        torch.set_rng_state(tensors["random.cpu"])
+        if "random.cuda" in tensors and self.world.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["random.cuda"], self.world.device)
+        self.step, self.steps, self.cpu_seconds = numbers["step"], numbers["steps"], numbers["cpu_seconds"]
+
+
+@torch.no_grad()
+def follow(average: nn.Module, network: nn.Module, decay: float) -> None:
+    """Move the averaged weights and statistics towards the network's."""
+    ahead = network.state_dict()
+    for name, value in average.state_dict().items():
+        if value.is_floating_point():
+            value.lerp_(ahead[name], 1 - decay)
+        else:
+            value.copy_(ahead[name])

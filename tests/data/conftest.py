@@ -1,0 +1,61 @@
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _nowhere(monkeypatch, tmp_path):
+    """No data folder, an empty cache, no network: a test that needs one of them says so."""
+    monkeypatch.delenv("EQUICAPS_DATA", raising=False)
+    monkeypatch.setenv("EQUICAPS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("EQUICAPS_OFFLINE", "1")
+
+
+class Server:
+    """A mirror on this machine; `cut` breaks connections after so many bytes, `ranges` turns resuming off."""
+
+    def __init__(self):
+        self.files, self.requests, self.cut, self.ranges = {}, [], None, True
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                outer.answer(self)
+
+            def log_message(self, *_):
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._http.server_port}/"
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    def answer(self, handler):
+        asked = handler.headers.get("Range")
+        self.requests.append((handler.path[1:], asked))
+        content = self.files.get(handler.path[1:])
+        if content is None:
+            return handler.send_error(404)
+        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked and self.ranges else 0
+        if start >= len(content):
+            return handler.send_error(416)
+        handler.send_response(206 if start else 200)
+        handler.send_header("Content-Length", str(len(content) - start))
+        handler.end_headers()
+        handler.wfile.write(content[start:][: self.cut])
+        return None
+
+    def close(self):
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("EQUICAPS_OFFLINE", "0")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    running = Server()
+    yield running
+    running.close()

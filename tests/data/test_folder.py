@@ -1,0 +1,213 @@
+import io
+import struct
+import sys
+import zlib
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from equicaps.data import DamagedFileError, images, load_folder
+
+RED, GREY = (200, 0, 0), (90, 90, 90)
+
+
+def save(path, size=(8, 8), colour=90, mode="L"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new(mode, size, colour).save(path)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Ten cats and five dogs; each image has a grey level of its own."""
+    for name, count, start in (("dog", 5, 100), ("cat", 10, 0)):
+        for number in range(count):
+            save(tmp_path / "pets" / name / f"{number}.png", colour=start + number)
+    return tmp_path / "pets"
+
+
+def levels(data):
+    return (data.images[:, 0, 0, 0] * 255).round().int().tolist()
+
+
+def test_each_class_is_divided_by_the_seed(folder):
+    train, test = load_folder(folder)
+    assert train.classes == test.classes == ("cat", "dog")
+    assert torch.bincount(train.labels).tolist() == [8, 4]
+    assert torch.bincount(test.labels).tolist() == [2, 1]
+    assert sorted(levels(train) + levels(test)) == [*range(10), *range(100, 105)]
+    for data in (train, test):
+        assert [level >= 100 for level in levels(data)] == data.labels.bool().tolist()
+    assert levels(load_folder(folder).test) == levels(test)
+    assert any(levels(load_folder(folder, seed=seed).test) != levels(test) for seed in (1, 2, 3))
+    assert test.name == "pets (test, 20% of each class for test, seed 0)"
+    assert test.note == "15 images of 8x8, grey: none changed"
+
+
+def test_folders_train_and_test_are_taken_as_they_are(folder, tmp_path):
+    for part, names in (("train", range(7)), ("test", range(7, 10))):
+        for name in ("cat", "dog"):
+            for number in names:
+                save(tmp_path / "fixed" / part / name / f"{number}.PNG", colour=number)
+    train, test = load_folder(tmp_path / "fixed")
+    assert sorted(levels(train)) == sorted([*range(7)] * 2)
+    assert sorted(levels(test)) == sorted([7, 8, 9] * 2)
+    assert test.name == "fixed (test)"
+
+
+def test_other_sizes_are_scaled_and_padded_without_distortion(folder):
+    save(folder / "cat" / "wide.png", (16, 8), 200)
+    save(folder / "cat" / "small.png", (4, 4), 200)
+    train, test = load_folder(folder)
+    assert train.note == "17 images of 8x8, grey: 2 scaled, 1 padded with black"
+    pixels = torch.cat((train.images, test.images))
+    wide = pixels[(pixels[:, 0, 4, 4] > 0.7) & (pixels[:, 0, 0, 0] == 0)]
+    assert len(wide) == 1
+    expected = torch.zeros(8, 8)
+    expected[2:6] = 200 / 255
+    torch.testing.assert_close(wide[0, 0], expected)
+    larger = load_folder(folder, size=32).train
+    assert larger.images.shape[1:] == (1, 32, 32)
+    assert larger.note == "17 images of 32x32, grey: 17 scaled, 1 padded with black"
+
+
+def test_scaling_down_smooths(folder):
+    """A fine chequerboard becomes grey, not black or white."""
+    board = (np.indices((64, 64)).sum(0) % 2 * 255).astype(np.uint8)
+    for name in ("cat", "dog"):
+        for number in range(20):
+            Image.fromarray(board).save(folder / name / f"board{number}.png")
+    pixels = load_folder(folder, size=8).train.images
+    assert ((pixels > 0.45) & (pixels < 0.55)).flatten(1).all(1).sum() > 20
+
+
+def test_colour_is_decided_from_the_images_or_the_argument(folder):
+    save(folder / "cat" / "grey.png", colour=GREY, mode="RGB")
+    assert load_folder(folder).train.images.shape[1] == 1
+    assert load_folder(folder, channels=3).train.images.shape[1] == 3
+    for number in range(3):
+        save(folder / "dog" / f"red{number}.jpg", colour=RED, mode="RGB")
+    train = load_folder(folder).train
+    assert train.images.shape[1] == 3
+    assert train.note.startswith("19 images of 8x8, colour")
+    assert train.images[..., 0, 0].std(1).max() > 0.3
+    grey = load_folder(folder, channels=1).train
+    assert grey.images.shape[1] == 1
+    assert grey.images[grey.labels == 1].amin() == pytest.approx(0.299 * 200 / 255, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("mode", "colour", "expected"),
+    [
+        ("1", 1, 1.0),
+        ("I;16", 65535, 1.0),
+        ("I;16", 6553, 0.1),
+        ("LA", (255, 0), 0.0),
+        ("RGBA", (255, 255, 255, 51), 0.2),
+        ("P", 0, 0.0),
+        ("RGB", (51, 51, 51), 0.2),
+    ],
+)
+def test_every_kind_of_pixel_becomes_a_value_between_0_and_1(tmp_path, mode, colour, expected):
+    save(tmp_path / "a.png", colour=colour, mode=mode)
+    pixels = images.read_image(tmp_path / "a.png", 8)
+    assert pixels.shape == (1, 8, 8)
+    torch.testing.assert_close(pixels, torch.full((1, 8, 8), expected), rtol=0, atol=0.01)
+
+
+def test_exif_orientation_is_applied(tmp_path):
+    """6: the camera was turned; the first row is the right side."""
+    picture = Image.new("L", (8, 8))
+    picture.paste(255, (0, 0, 8, 2))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    picture.save(tmp_path / "a.png", exif=exif)
+    pixels = images.read_image(tmp_path / "a.png", 8)[0]
+    assert pixels[:, -2:].min() == 1
+    assert pixels[:, :-2].max() == 0
+
+
+def test_files_that_are_not_images_are_counted(folder):
+    (folder / "cat" / "notes.txt").write_text("mine")
+    (folder / ".DS_Store").write_text("hidden")
+    (folder / ".thumbnails").mkdir()
+    assert load_folder(folder).train.note.endswith("; 1 files that are not images ignored")
+
+
+@pytest.mark.parametrize("harm", ["truncated", "text", "empty", "corrupted"])
+@pytest.mark.parametrize("suffix", ["png", "jpg"])
+def test_a_broken_image_is_named(folder, harm, suffix):
+    path = folder / "dog" / f"broken.{suffix}"
+    file = io.BytesIO()
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64), dtype=np.uint8)
+    Image.fromarray(noise).save(file, {"png": "PNG", "jpg": "JPEG"}[suffix])
+    content = file.getvalue()
+    middle = len(content) // 2
+    harmed = {
+        "truncated": content[:middle],
+        "text": b"not an image",
+        "empty": b"",
+        "corrupted": content[:40] + bytes(200) + content[240:],
+    }
+    path.write_bytes(harmed[harm])
+    with pytest.raises(DamagedFileError, match=rf"dog/broken.{suffix} is (truncated|not a readable image)"):
+        load_folder(folder)
+
+
+def bomb(width, height):
+    """A PNG whose header promises far more than it holds."""
+
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0")) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("side", [7_500, 11_000, 60_000])
+def test_a_decompression_bomb_is_refused_by_its_name(folder, side):
+    """Below Pillow's warning, between its warning and its error, above its error."""
+    (folder / "dog" / "bomb.png").write_bytes(bomb(side, side))
+    with pytest.raises(DamagedFileError, match=r"dog/bomb.png is refused: "):
+        load_folder(folder)
+
+
+def test_wrong_folders_are_explained(folder, tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere is not a folder"):
+        load_folder(tmp_path / "nowhere")
+    (folder / "bird").mkdir()
+    with pytest.raises(ValueError, match=r"pets/bird holds no image \(.*\.png"):
+        load_folder(folder)
+    save(folder / "bird" / "one.png")
+    with pytest.raises(ValueError, match=r"pets/bird holds one image; at least two"):
+        load_folder(folder)
+    with pytest.raises(ValueError, match=r"at least two classes .* found none"):
+        load_folder(folder / "cat")
+    save(tmp_path / "single" / "cat" / "a.png")
+    with pytest.raises(ValueError, match=r"at least two classes .* found only 'cat'"):
+        load_folder(tmp_path / "single")
+
+
+def test_half_a_division_and_differing_classes_are_explained(tmp_path):
+    for name in ("cat", "dog"):
+        save(tmp_path / "train" / name / "a.png")
+    with pytest.raises(ValueError, match="has a folder 'train', but no 'test'"):
+        load_folder(tmp_path)
+    for name in ("cat", "cow"):
+        save(tmp_path / "test" / name / "a.png")
+    with pytest.raises(ValueError, match="must have the same classes, but differ in cow, dog"):
+        load_folder(tmp_path)
+
+
+@pytest.mark.parametrize(("wrong", "message"), [({"size": 0}, "size"), ({"test_fraction": 1.0}, "test_fraction")])
+def test_wrong_arguments_are_explained(folder, wrong, message):
+    with pytest.raises(ValueError, match=f"load_folder: {message} must"):
+        load_folder(folder, **wrong)
+
+
+def test_without_pillow_the_error_says_what_to_install(folder, monkeypatch):
+    monkeypatch.delitem(sys.modules, "equicaps.data.images")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(ImportError, match=r"need Pillow: pip install 'equicaps\[data\]'"):
+        load_folder(folder)

@@ -1,0 +1,148 @@
+"""A training that was interrupted continues as if it had not been."""
+
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+import torch
+from small_training import TURNED, config, digits, network
+from torch import nn
+
+from equicaps.training import Intervals, Optimiser, TrainingError, fit, load_checkpoint
+from equicaps.training.record import EVALUATIONS, STEPS
+
+
+class Noisy(nn.Module):
+    """A network that draws from torch's own generator in training, as dropout does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = network()
+
+    def forward(self, images):
+        return self.inner(images + 0.05 * torch.rand_like(images) if self.training else images)
+
+
+class PowerCutError(Exception):
+    pass
+
+
+def power_cut(step):
+    def watch(progress):
+        if progress.step == step:
+            raise PowerCutError
+
+    return watch
+
+
+def accuracy(module, limit):
+    return {
+        "accuracy": float(module(torch.rand(2, 1, 32, 32, generator=torch.Generator().manual_seed(3))).scores[0, 0])
+    }
+
+
+def run(settings, folder, net=None, **options):
+    return fit(settings, net or Noisy(), digits(), TURNED, folder=folder, evaluation=accuracy, **options)
+
+
+def final_state(folder):
+    tensors, content = load_checkpoint(folder)
+    return tensors, {key: content[key] for key in ("step", "steps")}, [row["accuracy"] for row in content["curve"]]
+
+
+def steps_in(log):
+    return [line.split(",")[0] for line in log.read_text().splitlines()]
+
+
+RECIPES = {
+    "plain": {},
+    "averaged, clipped, in steps": {"optimiser": Optimiser(schedule="step", clip=0.5, ema=0.9)},
+    "one view": {"views": 1, "objective": replace(config().objective, consistency=0.0, spread=0.5)},
+}
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_six_steps_and_six_more_are_twelve_bit_for_bit(recipe, tmp_path):
+    settings = config(12, **recipe)
+    torch.manual_seed(5)
+    run(settings, tmp_path / "straight")
+    torch.manual_seed(5)
+    with pytest.raises(PowerCutError):
+        run(settings, tmp_path / "cut", watch=power_cut(7))
+    assert load_checkpoint(tmp_path / "cut")[1]["step"] == 6
+    torch.manual_seed(6)  # whatever the new process starts with
+    run(settings, tmp_path / "cut", resume=True)
+    straight, *numbers = final_state(tmp_path / "straight")
+    resumed, *resumed_numbers = final_state(tmp_path / "cut")
+    assert straight.keys() == resumed.keys()
+    assert all(torch.equal(straight[name], resumed[name]) for name in straight)
+    assert numbers == resumed_numbers
+    for log in (STEPS, EVALUATIONS):  # timings differ, rows do not
+        rows = [steps_in(tmp_path / name / log) for name in ("straight", "cut")]
+        assert rows[0] == rows[1]
+        assert len(rows[0]) > 2
+
+
+@pytest.mark.parametrize("lost", ["optimizer.", "random.", "network.inner.body.layers.0.pose_scale"])
+def test_that_comparison_notices_a_lost_part_of_the_state(lost, tmp_path, monkeypatch):
+    """Control: optimiser state, random state and running statistics each matter."""
+    settings = config(12)
+    torch.manual_seed(5)
+    run(settings, tmp_path / "straight")
+    torch.manual_seed(5)
+    with pytest.raises(PowerCutError):
+        run(settings, tmp_path / "cut", watch=power_cut(7))
+
+    def forgetful(folder):
+        tensors, content = load_checkpoint(folder)
+        fresh = {name: torch.ones_like(value) for name, value in tensors.items() if name.startswith(lost)}
+        if lost == "random.":
+            fresh = {"random.cpu": torch.Generator().manual_seed(9).get_state()}
+        return {**tensors, **fresh}, content
+
+    monkeypatch.setattr("equicaps.training.loop.load_checkpoint", forgetful)
+    run(settings, tmp_path / "cut", resume=True)
+    straight, resumed = final_state(tmp_path / "straight")[0], final_state(tmp_path / "cut")[0]
+    assert not all(torch.equal(straight[name], resumed[name]) for name in straight)
+
+
+def test_ctrl_c_saves_and_the_training_can_be_resumed(tmp_path):
+    settings = config(10, intervals=Intervals(log_steps=2))  # by itself it would save only at the end
+
+    def interrupt(progress):
+        if progress.step == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    stopped = run(settings, tmp_path, watch=interrupt)
+    assert not stopped.finished
+    assert 4 <= stopped.step <= 5
+    assert load_checkpoint(tmp_path)[1]["step"] == stopped.step
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert run(settings, tmp_path, resume=True).finished
+
+
+def test_a_training_is_not_overwritten_by_accident(tmp_path):
+    run(config(2), tmp_path)
+    with pytest.raises(TrainingError, match="resume it, or choose another folder"):
+        run(config(2), tmp_path)
+
+
+def test_resuming_with_other_settings_or_data_is_refused_by_name(tmp_path):
+    run(config(2), tmp_path)
+    with pytest.raises(TrainingError, match=r"optimiser.rate: 0.006 -> 0.1"):
+        run(config(2, optimiser=Optimiser(rate=0.1)), tmp_path, resume=True)
+    with pytest.raises(TrainingError, match=r"data: .*40.* -> .*39"):
+        fit(config(2), Noisy(), digits(39), TURNED, folder=tmp_path, resume=True)
+
+
+def test_a_finished_training_resumes_to_its_result(tmp_path):
+    first = run(config(3), tmp_path)
+    again = run(config(3), tmp_path, resume=True)
+    assert again.finished
+    assert again.step == 3
+    assert again.curve == first.curve
+
+
+def test_resuming_where_nothing_is_starts(tmp_path):
+    assert run(config(2), tmp_path, resume=True).step == 2
