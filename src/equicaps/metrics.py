@@ -97,6 +97,26 @@ def evaluate(
     return Evaluation(Accuracy(*mean.tolist()), PoseError(error.mean().item(), error.median().item()))
 
 
+@torch.no_grad()
+def class_zeros(
+    network: Network,
+    images: Float[Tensor, "n channels height width"],
+    labels: Int[Tensor, " n"],
+    *,
+    classes: int,
+    batch: int = 250,
+) -> list[float]:
+    """For each class the mean angle in degrees that the network gives to upright images; 0 without images or poses."""
+    group, zeros = SO2(), []
+    poses = [true_poses(network(x), y) for x, y in zip(images.split(batch), labels.split(batch), strict=True)]
+    everything = torch.cat(poses)
+    for label in range(classes):
+        found = everything[labels == label]
+        mean = group.mean(found, group.presence(found)) if len(found) else everything.new_zeros(2)
+        zeros.append(torch.rad2deg(group.log(mean)).item())
+    return zeros
+
+
 def quarter_turns(capsules: Capsules, quarters: int) -> Capsules:
     """Capsules on a grid turned as a whole: their places and their poses."""
     poses, activations = capsules

@@ -32,7 +32,7 @@ class GroupCapsNet(nn.Module):
 
     Args:
         body: images to class capsules.
-        image_size: the size that a decoder writes.
+        image_size: the size that images are brought to by those who prepare them, and that a decoder writes.
         pad: pad images of other than legal sizes with zeros instead of refusing them.
         decoder: whether to reconstruct the image.
     """
@@ -43,6 +43,7 @@ class GroupCapsNet(nn.Module):
         super().__init__()
         self.body = body
         self.pad = pad
+        self.image_size = image_size
         self._warned = False  # about values out of range: once is enough
         config = body.config
         if not pad:
