@@ -48,6 +48,8 @@ class Objective:
     reconstruction: float = 0.0
     consistency: float = 0.3
     label_smoothing: float = 0.05
+    margin: tuple[float, float] = (0.2, 0.9)
+    """Of the spread loss, at the start and at the end of the training."""
 
     def __call__(
         self,
@@ -63,7 +65,7 @@ class Objective:
             smoothing = self.label_smoothing
             total = total + self.cross_entropy * F.cross_entropy(output.scores, labels, label_smoothing=smoothing)
         if self.spread:
-            total = total + self.spread * spread_loss(output.activations, labels, spread_margin(progress))
+            total = total + self.spread * spread_loss(output.activations, labels, spread_margin(progress, *self.margin))
         if self.reconstruction and output.reconstruction is not None:
             total = total + self.reconstruction * F.mse_loss(output.reconstruction, images)
         if self.consistency:

@@ -45,7 +45,7 @@ class Dying:
     """A file that dies with its process when half of the content is written."""
 
     def __init__(self, path, mode):
-        self.file = open(path, mode, buffering=0)
+        self.file = open(path, mode, buffering=0)  # noqa: SIM115 - it is a context manager itself
 
     def __enter__(self):
         return self

@@ -1,5 +1,7 @@
 """A line that shows where a training stands."""
 
+from collections.abc import Mapping
+
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
@@ -54,12 +56,11 @@ class TrainingBar:
             self._task, completed=progress.step, total=progress.steps, figures=text, left=progress.seconds_left
         )
         if progress.evaluation is not None:
-            self._console.print(describe(progress.evaluation), highlight=False)
+            self._console.print(describe(progress.evaluation), highlight=False, soft_wrap=True)
 
 
-def describe(row: object) -> str:
+def describe(row: Mapping[str, int | float]) -> str:
     """One evaluation as a line."""
-    assert isinstance(row, dict)
     line = f"{row['images_seen']:>9,} images  {row['cpu_minutes']:6.2f} CPU-min  accuracy {row['accuracy']:6.2f} %  "
     line += f"agreements {row['agreement_accuracy']:6.2f} %"
     if "pose_error_mean" in row:

@@ -4,7 +4,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -13,12 +13,15 @@ from equicaps.cli.errors import FAILED, reported, settings_reported
 from equicaps.cli.progress import TrainingBar, describe
 from equicaps.data import Augmentation, Dataset, embedded_digits, load_folder, load_mnist
 from equicaps.models import PRESETS
-from equicaps.training import AnyAngle, Budget, MisuseError, Result, TrainConfig, has_checkpoint, load_checkpoint
+from equicaps.training import AnyAngle, Budget, MisuseError, Result, TrainConfig
 from equicaps.training import train as run
+from equicaps.training.checkpoint import MODEL, has_checkpoint, load_checkpoint
+from equicaps.training.record import RESULT
 
 FOLDER_SIZE = 64
 DIGIT_SIZE = 32
 
+Schedule = Literal["one_cycle", "step"]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder of the run; by default runs/DATA-PRESET.")]
 
 
@@ -34,7 +37,7 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Of weights, order and augmentation.  [default: 0]")] = None,
     batch: Annotated[int | None, typer.Option(help="Views in a step, over all processes.  [default: 64]")] = None,
     rate: Annotated[float | None, typer.Option(help="Largest learning rate.  [default: 0.006]")] = None,
-    schedule: Annotated[str | None, typer.Option(help="one_cycle or step.  [default: one_cycle]")] = None,
+    schedule: Annotated[Schedule | None, typer.Option(help="Of the rate.  [default: one_cycle]")] = None,
     decay: Annotated[float | None, typer.Option(help="Weight decay.  [default: 0.001]")] = None,
     clip: Annotated[float | None, typer.Option(help="Largest norm of the gradient.  [default: none]")] = None,
     ema: Annotated[float | None, typer.Option(help="Average weights with this decay, e.g. 0.999.")] = None,
@@ -77,13 +80,17 @@ def train(
             views=views,
             batch=batch,
             seed=seed,
-            intervals=replace(config.intervals, checkpoint_seconds=60 * save_every),
+            intervals=replace(
+                config.intervals, checkpoint_seconds=60 * save_every, evaluations=5, evaluation_images=500
+            ),
             hardware=replace(config.hardware, processes=processes, device=device),
         )
         network = config.model.build(config.seed)
         augmentation = Augmentation(side, rotation=180.0 if config.views == 2 else 0.0)
     parameters = sum(parameter.numel() for parameter in network.parameters())
-    console.print(f"{config.model.preset}: {parameters:,} parameters; {training!r}; {out}", markup=False)
+    console.print(
+        f"{config.model.preset}: {parameters:,} parameters; {training!r}; {out}", markup=False, soft_wrap=True
+    )
     with reported(console), TrainingBar(console) as bar:
         result = run(
             config, training, augmentation, folder=out, network=network, evaluation=AnyAngle(test, side),
@@ -95,12 +102,16 @@ def train(
 def _report(console: Console, result: Result, out: Path, as_json: bool) -> None:
     if not result.finished:
         hint = f"stopped after {result.step:,} steps; everything is saved. Continue with --resume --out {out}"
-        console.print(hint, markup=False, highlight=False, soft_wrap=True)
+        _say(console, hint)
         raise typer.Exit(FAILED)
-    console.print(describe(result.figures), highlight=False)
-    console.print(f"model: {out / 'model.safetensors'}", markup=False, soft_wrap=True)
+    _say(console, describe(result.figures))
+    _say(console, f"model: {out / MODEL}")
     if as_json and not console.quiet:
-        typer.echo(json.dumps(json.loads((out / "result.json").read_text())))
+        typer.echo(json.dumps(json.loads((out / RESULT).read_text())))
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _load(data: str, size: int) -> tuple[Dataset, Dataset]:

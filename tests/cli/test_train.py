@@ -1,0 +1,103 @@
+"""``equicaps train`` as a user sees it: messages, files and exit codes."""
+
+import json
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from equicaps.cli.main import app
+from equicaps.data import embedded_digits
+from equicaps.training import load_checkpoint, load_model
+
+OPTIONS = ("--batch", "8", "--preset", "steerable_cnn")
+
+
+@pytest.fixture(autouse=True)
+def few_digits(monkeypatch):
+    monkeypatch.setattr(
+        "equicaps.cli.train.embedded_digits", lambda split: replace(embedded_digits(split)).take(slice(0, 20))
+    )
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["train", *map(str, words)])
+
+
+def test_a_training_leaves_a_model_logs_and_a_json(tmp_path):
+    result = run("digits", "--steps", 3, "--out", tmp_path, "--json", *OPTIONS)
+    assert result.exit_code == 0, result.output
+    printed = json.loads(result.stdout)
+    assert printed["step"] == 3
+    assert printed["config"]["batch"] == 8
+    assert printed["figures"]["images"] == 20
+    assert "accuracy" in result.stderr
+    assert load_model(tmp_path / "model.safetensors").data.startswith("MNIST subset")
+    assert {"steps.csv", "evaluations.csv", "result.json", "checkpoint.safetensors"} <= set(os.listdir(tmp_path))
+
+
+def test_ctrl_c_then_resume_with_nothing_but_the_folder(tmp_path, monkeypatch):
+    from equicaps.training import loop
+
+    advance = loop.Trainer.advance
+
+    def interrupted(self, stop=False):
+        if self.step == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return advance(self, stop)
+
+    monkeypatch.setattr(loop.Trainer, "advance", interrupted)
+    stopped = run("digits", "--steps", 5, "--seed", 4, "--rate", 0.001, "--out", tmp_path, *OPTIONS)
+    assert stopped.exit_code == 1
+    assert "everything is saved" in stopped.stderr
+    monkeypatch.undo()
+    monkeypatch.setattr("equicaps.cli.train.embedded_digits", lambda split: embedded_digits(split).take(slice(0, 20)))
+    assert load_checkpoint(tmp_path)[1]["step"] < 5
+    resumed = run("digits", "--resume", "--out", tmp_path)
+    assert resumed.exit_code == 0, resumed.output
+    assert load_checkpoint(tmp_path)[1]["step"] == 5
+    other = run("digits", "--resume", "--out", tmp_path, "--rate", 0.1)
+    assert other.exit_code == 2
+    assert "optimiser.rate: 0.001 -> 0.1" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("nowhere",), 2, "neither 'digits' nor 'mnist' nor a folder"),
+        (("digits", "--preset", "huge"), 2, "'steerable'"),
+        (("digits", "--schedule", "cosine"), 2, "one_cycle"),
+        (("digits", "--minutes", 1, "--steps", 2), 2, "exactly one"),
+        (("digits", "--steps", -1), 2, "positive"),
+        (("digits", "--batch", 7), 2, "multiple of the 2 views"),
+        (("digits", "--size", 33), 2, "the nearest are"),
+        (("digits", "--device", "abacus"), 2, "abacus"),
+        (("digits", "--upright", "--consistency", 0.3), 2, "two views"),
+        (("digits", "--out", "/dev/null/run"), 1, "cannot create the folder"),
+        (("digits", "--steps", "many"), 2, "--steps"),
+        ((), 2, "Missing argument"),
+    ],
+)
+def test_mistakes_are_one_line_and_an_exit_code(words, code, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(*words)
+    assert result.exit_code == code, result.output
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert isinstance(result.exception, SystemExit)
+
+
+def test_a_training_is_not_overwritten(tmp_path):
+    assert run("digits", "--steps", 1, "--out", tmp_path, *OPTIONS).exit_code == 0
+    again = run("digits", "--steps", 1, "--out", tmp_path, *OPTIONS)
+    assert again.exit_code == 2
+    assert "resume it, or choose another folder" in again.stderr
+
+
+def test_upright_training_sees_single_views(tmp_path):
+    result = run("digits", "--upright", "--steps", 1, "--out", tmp_path, "--json", *OPTIONS)
+    config = json.loads(result.stdout)["config"]
+    assert config["views"] == 1
+    assert config["objective"]["consistency"] == 0

@@ -1,0 +1,66 @@
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from equicaps.losses import Objective
+from equicaps.training import Budget, Hardware, Intervals, Model, Optimiser, TrainConfig
+
+
+def test_a_config_survives_json():
+    config = TrainConfig(
+        Budget(epochs=2.5), Model("paper", 3), Optimiser(ema=0.9, step_at=(0.1, 0.2)), Objective(spread=1.0), seed=7
+    )
+    assert TrainConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_unknown_settings_are_named():
+    values = TrainConfig(Budget(steps=1)).to_dict()
+    values["optimiser"]["momentum"] = 1
+    with pytest.raises(ValueError, match=r"Optimiser: unknown settings \['momentum'\]"):
+        TrainConfig.from_dict(values)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Budget(), "exactly one of steps, epochs and minutes"),
+        (lambda: Budget(steps=1, minutes=2.0), "exactly one"),
+        (lambda: Budget(steps=0), "positive"),
+        (lambda: Model("huge"), "one of 'steerable'"),
+        (lambda: Optimiser(ema=1.0), "between 0 and 1"),
+        (lambda: Optimiser(clip=0.0), "positive"),
+        (lambda: Hardware(processes=0), "positive"),
+        (lambda: Intervals(log_steps=0), "positive"),
+        (lambda: TrainConfig(Budget(steps=1), batch=63), "multiple of the 2 views"),
+        (lambda: TrainConfig(Budget(steps=1), views=1), "consistency"),
+        (lambda: TrainConfig(Budget(steps=1), views=3), "one of 1, 2"),
+    ],
+)
+def test_impossible_settings_are_refused_with_the_reason(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_steps_of_a_budget():
+    assert TrainConfig(Budget(steps=5)).steps(100) == 5
+    assert TrainConfig(Budget(epochs=2.0), batch=64).steps(100) == 7  # 200 images, 32 in a step
+    assert TrainConfig(Budget(minutes=1.0)).steps(100) is None
+
+
+def test_where_it_runs_is_not_part_of_the_recipe():
+    config = TrainConfig(Budget(steps=5))
+    elsewhere = replace(config, hardware=Hardware(processes=2), intervals=Intervals(log_steps=3))
+    assert config.recipe() == elsewhere.recipe()
+    assert config.recipe() != replace(config, seed=1).recipe()
+
+
+def test_weights_depend_on_the_seed_alone_and_leave_the_generator():
+    model = Model(num_classes=3)
+    before = torch.get_rng_state()
+    first = model.build(1).state_dict()
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(9)
+    assert all(torch.equal(value, first[name]) for name, value in model.build(1).state_dict().items())
+    assert not torch.equal(first["body.classes.weight"], model.build(2).state_dict()["body.classes.weight"])

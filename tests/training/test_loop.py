@@ -1,0 +1,160 @@
+import csv
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+from small_training import TURNED, config, digits, network
+
+from equicaps.training import (
+    AnyAngle,
+    AsTheyAre,
+    Budget,
+    Intervals,
+    Optimiser,
+    TrainingError,
+    fit,
+    load_checkpoint,
+)  # fmt: skip
+from equicaps.training.record import EVALUATIONS, STEPS, commit
+from equicaps.training.trainer import PILOT_STEPS, follow
+
+
+def run(settings, folder, **options):
+    return fit(settings, network(), digits(), TURNED, folder=folder, **options)
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_it_learns(tmp_path):
+    """Three shapes at any angle: better than chance by far after 60 steps, in both protocols."""
+    settings = config(60, batch=32, intervals=Intervals(evaluations=2, evaluation_images=9))
+    result = run(settings, tmp_path, evaluation=AnyAngle(digits(30)))
+    assert result.finished
+    assert result.images == 60 * 32
+    assert [row["images"] for row in result.curve] == [9, 30]
+    assert result.figures["accuracy"] > 70
+    untrained = AnyAngle(digits(30))(network().eval())
+    assert untrained["accuracy"] < 70
+    upright = replace(digits(30), images=TURNED(digits(30).images, torch.Generator().manual_seed(0)).images)
+    assert AsTheyAre(upright)(result.network)["accuracy"] > 70
+    assert not result.network.training
+
+
+def test_logs_hold_a_row_for_every_interval(tmp_path):
+    seen = []
+    run(config(7), tmp_path, evaluation=AnyAngle(digits(6)), watch=seen.append)
+    steps, evaluations = rows(tmp_path / STEPS), rows(tmp_path / EVALUATIONS)
+    assert [int(row["step"]) for row in steps] == [2, 4, 6, 7]
+    assert [int(row["images"]) for row in steps] == [16, 32, 48, 56]
+    mean = sum(progress.figures.loss for progress in seen[2:4]) / 2
+    assert float(steps[1]["loss"]) == pytest.approx(mean)
+    assert [int(row["step"]) for row in evaluations] == [3, 5, 7]
+    assert [progress.step for progress in seen if progress.evaluation] == [3, 5]
+    assert all(progress.images_per_second > 0 for progress in seen)
+    assert seen[-1].seconds_left == 0
+
+
+def test_minutes_become_steps_once_and_a_resumed_training_keeps_the_plan(tmp_path, monkeypatch):
+    """A step of exactly a hundredth of a CPU-second."""
+    clock = iter(range(10**9))
+    monkeypatch.setattr("equicaps.training.trainer.time.process_time", lambda: next(clock) / 200)
+    settings = replace(config(1), budget=Budget(minutes=0.01))  # 60 steps, a little less for safety
+
+    class StopError(Exception):
+        pass
+
+    def stop(progress):
+        assert progress.steps == (None if progress.step < PILOT_STEPS else 59)
+        if progress.step == 30:
+            raise StopError
+
+    with pytest.raises(StopError):
+        run(settings, tmp_path, watch=stop)
+    monkeypatch.setattr("equicaps.training.trainer.time.process_time", time.process_time)
+    result = run(settings, tmp_path, resume=True)
+    assert result.step == 59
+    assert load_checkpoint(tmp_path)[1]["steps"] == 59
+
+
+def test_a_loss_that_is_not_a_number_stops_the_training_before_it_is_saved(tmp_path):
+    settings = config(9)
+
+    def poisoned(images, generator):
+        views, degrees = TURNED(images, generator)
+        calls.append(1)
+        return (views * float("nan") if len(calls) == 5 else views), degrees
+
+    calls = []
+    with pytest.raises(TrainingError, match="loss of step 5 is nan"):
+        fit(settings, network(), digits(), poisoned, folder=tmp_path)
+    tensors, content = load_checkpoint(tmp_path)
+    assert content["step"] == 4
+    assert all(value.isfinite().all() for value in tensors.values() if value.is_floating_point())
+
+
+def test_averaged_weights_are_the_recursion_and_are_what_is_evaluated(tmp_path):
+    """a <- d a + (1 - d) w with the decay d, short at the beginning."""
+    states = []
+    settings = config(4, optimiser=Optimiser(ema=0.8))
+    net = network()
+    expected = {name: value.clone() for name, value in net.state_dict().items()}
+
+    def watch(progress):
+        states.append({name: value.clone() for name, value in net.state_dict().items()})
+
+    result = fit(settings, net, digits(), TURNED, folder=tmp_path, watch=watch)
+    for step, state in enumerate(states):
+        decay = min(0.8, (1 + step) / (10 + step))
+        for name, value in state.items():
+            floats = value.is_floating_point()
+            expected[name] = decay * expected[name] + (1 - decay) * value if floats else value
+    for name, value in result.network.state_dict().items():
+        torch.testing.assert_close(value, expected[name])
+    assert not torch.equal(result.network.state_dict()["body.classes.weight"], states[-1]["body.classes.weight"])
+
+
+def test_following_with_decay_zero_copies():
+    one, two = network(0), network(1)
+    follow(one, two, 0.0)
+    for name, value in two.state_dict().items():
+        torch.testing.assert_close(one.state_dict()[name], value)
+
+
+def test_clipping_bounds_the_gradient(tmp_path):
+    norms = []
+
+    def watch_norm(net):
+        def watch(progress):
+            gradients = [parameter.grad.flatten() for parameter in net.parameters() if parameter.grad is not None]
+            norms.append(torch.cat(gradients).norm().item())
+
+        return watch
+
+    for clip in (None, 0.01):
+        net = network()
+        settings = config(3, optimiser=Optimiser(clip=clip))
+        fit(settings, net, digits(), TURNED, folder=tmp_path / str(clip), watch=watch_norm(net))
+    assert min(norms[:3]) > 0.011
+    assert max(norms[3:]) < 0.0101
+
+
+def test_tensorboard_gets_the_same_figures(tmp_path):
+    pytest.importorskip("tensorboard")
+    run(config(4), tmp_path, evaluation=AnyAngle(digits(6)), tensorboard=True)
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    points = {point.step: point.value for point in events.Scalars("training/loss")}
+    expected = {int(row["step"]): float(row["loss"]) for row in rows(tmp_path / STEPS)}
+    assert points == pytest.approx(expected)
+    assert "evaluation/pose_error_mean" in events.Tags()["scalars"]
+
+
+def test_the_commit_is_that_of_the_checkout():
+    found = commit()
+    assert found is None or len(found.split("+")[0]) >= 7
