@@ -70,3 +70,10 @@ def test_consistency_compares_the_two_halves_of_the_batch():
 def test_true_poses_are_those_of_the_label():
     out = output(torch.zeros(3, 2))
     assert true_poses(out, torch.tensor([0, 1, 1]))[2].tolist() == pytest.approx([math.cos(2), math.sin(2)])
+
+
+def test_reconstruction_without_a_decoder_is_refused():
+    out = output(torch.zeros(2, 2))._replace(reconstruction=None)
+    images, labels, degrees = torch.zeros(2, 1, 2, 2), torch.zeros(2, dtype=torch.int64), torch.zeros(2)
+    with pytest.raises(ValueError, match="needs a network with a decoder"):
+        Objective(reconstruction=1.0)(out, images, labels, degrees)

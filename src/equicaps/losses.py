@@ -66,7 +66,11 @@ class Objective:
             total = total + self.cross_entropy * F.cross_entropy(output.scores, labels, label_smoothing=smoothing)
         if self.spread:
             total = total + self.spread * spread_loss(output.activations, labels, spread_margin(progress, *self.margin))
-        if self.reconstruction and output.reconstruction is not None:
+        if self.reconstruction:
+            if output.reconstruction is None:
+                raise ValueError(
+                    "Objective: `reconstruction` needs a network with a decoder: build it with decoder=True."
+                )
             total = total + self.reconstruction * F.mse_loss(output.reconstruction, images)
         if self.consistency:
             first, second = true_poses(output, labels).chunk(2)

@@ -13,6 +13,9 @@ from equicaps.groups import SO2
 from equicaps.losses import true_poses
 from equicaps.models.output import CapsOutput
 
+AGREED = 0.3
+"""Length of the mean pose of a class from which on its images count as upright alike."""
+
 Network = Callable[[Tensor], CapsOutput]
 
 
@@ -106,14 +109,15 @@ def class_zeros(
     classes: int,
     batch: int = 250,
 ) -> list[float]:
-    """For each class the mean angle in degrees that the network gives to upright images; 0 without images or poses."""
+    """For each class the mean angle in degrees that the network gives to upright images; 0 where they do not agree."""
     group, zeros = SO2(), []
     poses = [true_poses(network(x), y) for x, y in zip(images.split(batch), labels.split(batch), strict=True)]
     everything = torch.cat(poses)
     for label in range(classes):
         found = everything[labels == label]
-        mean = group.mean(found, group.presence(found)) if len(found) else everything.new_zeros(2)
-        zeros.append(torch.rad2deg(group.log(mean)).item())
+        resultant = found.mean(0) if len(found) else everything.new_zeros(2)
+        known = resultant.norm() > AGREED
+        zeros.append(torch.rad2deg(group.log(resultant)).item() if known else 0.0)
     return zeros
 
 
@@ -155,23 +159,23 @@ def layer_exactness(
         images: to turn.
         batch: how many at once.
     """
-    worst: list[tuple[float, float, float]] = []
+    found = []
     for x in images.split(batch):
         still = capsules(x)
-        worst = worst or [(0.0, 0.0, 0.0)] * len(still)
         for quarters in (1, 2, 3):
             turned = capsules(torch.rot90(x, quarters, (-2, -1)))
-            found = map(_layer_changes, turned, (quarter_turns(layer, quarters) for layer in still))
-            worst = [(max(a, d), max(b, e), max(c, f)) for (a, b, c), (d, e, f) in zip(worst, found, strict=True)]
-    return [LayerExactness(change / (largest or 1.0), poses) for change, largest, poses in worst]
+            expected = (quarter_turns(layer, quarters) for layer in still)
+            found.append(torch.stack(list(map(_layer_changes, turned, expected))))
+    worst = torch.stack(found).amax(0)  # NaN wins: it must not pass for 0
+    return [LayerExactness(change / (largest or 1.0), poses) for change, largest, poses in worst.tolist()]
 
 
-def _layer_changes(actual: Capsules, expected: Capsules) -> tuple[float, float, float]:
+def _layer_changes(actual: Capsules, expected: Capsules) -> Float[Tensor, "3"]:
     """Of activations and defined poses; in between the largest activation."""
     defined = (SO2().presence(expected.poses) > 0.5).unsqueeze(-1)
     change = (actual.activations - expected.activations).abs().max()
     poses = ((actual.poses - expected.poses) * defined).abs().max()
-    return change.item(), expected.activations.abs().max().item(), poses.item()
+    return torch.stack((change, expected.activations.abs().max(), poses)).double()
 
 
 def _turned(network: Network, images: Tensor, batch: int) -> Iterator[tuple[CapsOutput, CapsOutput, int]]:

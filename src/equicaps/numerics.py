@@ -94,6 +94,11 @@ def at_least(x: Float[Tensor, "*batch"], floor: float) -> Float[Tensor, "*batch"
     return x.clamp(min=floor)
 
 
+def above_zero(square: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+    """A square length of which the root can be taken and divided by."""
+    return at_least(square, torch.finfo(square.dtype).eps ** 2)
+
+
 def noise_floor(weights: Float[Tensor, "*batch n"], relative: float = CANCELLATION) -> Float[Tensor, "*batch 1"]:
     """Length below which a weighted sum of unit elements is indistinguishable from cancellation."""
     return relative * at_least(weights.abs().sum(-1, keepdim=True), NO_EVIDENCE)
@@ -195,7 +200,7 @@ def safe_inverse(
 
 def _tanhc(square: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
     """tanh(z) / z as a function of z²: smooth, 1 at zero."""
-    z = torch.sqrt(at_least(square, torch.finfo(square.dtype).eps ** 2))
+    z = torch.sqrt(above_zero(square))
     return torch.tanh(z) / z
 
 

@@ -98,3 +98,15 @@ def test_directions_are_unit_vectors_and_zero_stays_zero(dtype, shape):
     directions(zero).sum().backward()
     assert zero.grad.isfinite().all()
     assert (directions(zero) == 0).all()
+
+
+def test_gradients_follow_route_where_there_is_hardly_any_evidence():
+    """Below the floor of the total weight, which no longer moves with it."""
+    arguments = sample(torch.float64)
+    with torch.no_grad():
+        arguments[3].mul_(1e-11)
+    options = {"iterations": 2, "weighted": False}
+    gradients = []
+    for outputs in (planar_route(*arguments, **options), plainly(*arguments, **options)):
+        gradients.append(torch.autograd.grad(outputs[0].sum(), arguments[3])[0])
+    torch.testing.assert_close(*gradients, rtol=1e-6, atol=0)

@@ -1,3 +1,4 @@
+import math
 import warnings
 
 import pytest
@@ -6,7 +7,7 @@ import torch
 from equicaps.functional import Capsules
 from equicaps.metrics import exactness, layer_exactness
 from equicaps.models import PRESETS, GroupCapsNet, PaperConfig, PaperNet
-from equicaps.models.steerable import upright_like
+from equicaps.models.steerable import Block, SteerableConfig, SteerableNet, upright_like
 from equicaps.nn import TransformLinear
 
 TURNING = ["steerable", "steerable_capsules", "paper", "capsules_only"]
@@ -76,12 +77,36 @@ def test_constant_images_have_no_pose(name):
 
 def test_sizes_that_cannot_be_exact_are_refused_with_the_nearest_legal_ones():
     net = network("steerable")
-    with pytest.raises(ValueError, match=r"image width 28 .* multiples of 8 and at least 32; the nearest are \[32\]"):
+    with pytest.raises(ValueError, match=r"image width 28 .* nearest sides are 32: resize"):
         net(torch.rand(1, 1, 32, 28))
-    with pytest.raises(ValueError, match=r"height 50 .* \[48, 56\].*pad=True"):
+    with pytest.raises(ValueError, match=r"height 50 .* 48 and 56: resize .*pad=True"):
         net(torch.rand(1, 1, 50, 64))
     with pytest.raises(ValueError, match="image height 20"):
         GroupCapsNet.from_preset("steerable", image_size=20)
+
+
+def test_legal_sizes_follow_from_the_layers():
+    """Exactly those that the blocks divide evenly: measured, not believed."""
+    paper = GroupCapsNet(PaperNet(PaperConfig(widths=(4, 4))), image_size=8).train()
+    assert paper(torch.rand(2, 1, 16, 8)).scores.isfinite().all()
+    with pytest.raises(ValueError, match=r"height 12 does not fit.*8 and 16"):
+        paper(torch.rand(2, 1, 12, 8))
+
+    deep = (Block(4, 6, stride=2, padding=2), Block(4, 3, pool=True), Block(4, 3, pool=True), Block(4, 3, pool=True))
+    net = GroupCapsNet(SteerableNet(SteerableConfig(blocks=deep)), image_size=48).train()
+    images = torch.rand(4, 1, 48, 48)
+    net(images)
+    assert exactness(net.eval(), images).predictions_changed == 0
+    with pytest.raises(ValueError, match=r"height 40 does not fit.*32 and 48"):
+        net(torch.rand(2, 1, 40, 40))
+
+
+def test_poses_of_large_images_are_unit_vectors_or_undefined():
+    """The paper's network averages the class capsules of all blocks."""
+    output = network("paper")(torch.rand(4, 1, 64, 64))
+    lengths = output.poses.norm(dim=-1)
+    assert lengths.max() <= 1 + 1e-5
+    assert (output.activations[lengths < 0.1] < 0.1).all()
 
 
 @pytest.mark.parametrize("size", [(28, 28), (29, 33), (10, 50)])
@@ -118,6 +143,13 @@ def test_values_out_of_range_warn_once_and_are_used_as_they_are():
         net(images * 4)
         normal = net(images)
     assert not torch.allclose(bright.scores, normal.scores)
+
+
+def test_the_first_training_images_are_looked_at():
+    with pytest.warns(UserWarning, match=r"expected in \[0, 1\], but range from"):
+        GroupCapsNet.from_preset("steerable").train()(torch.rand(2, 1, 32, 32) * 255)
+    with pytest.raises(ValueError, match="NaN or infinite pixels"):
+        GroupCapsNet.from_preset("steerable").train()(torch.full((2, 1, 32, 32), torch.nan))
 
 
 def test_decoder_reconstructs_and_turns_with_the_poses():
@@ -175,6 +207,9 @@ def test_that_measurement_rejects_a_layer_that_does_not_turn():
         first, second, *rest = net.capsules(images)
         return [first, Capsules(upright_like(second.activations), second.activations), *rest]
 
+    assert math.isnan(
+        layer_exactness(lambda x: [Capsules(*(v * torch.nan for v in net.capsules(x)[0]))], images)[0].poses
+    )
     first, second, *_ = layer_exactness(tampered, images)
     assert first.poses < 1e-2
     assert second.poses > 1

@@ -58,6 +58,7 @@ def test_agreement_is_between_zero_and_one_and_full_for_a_single_vote(dtype):
     assert ((agreement >= 0) & (agreement <= 1 + 1e-5)).all()
     assert agreement.max() < 0.99, "the control: many votes do not agree fully"
     single = SteerableCapsules2d(1, 2, 1, in_order=1, out_order=1).to(dtype)
+    single.eval().pose_scale.fill_(1e-3)  # its responses are far from faint
     lone = single.vote(Capsules(SO2().random(1, 1, 2, 2, dtype=dtype), torch.rand(1, 1, 2, 2, dtype=dtype) + 0.1))
     torch.testing.assert_close(lone.activations, torch.ones_like(lone.activations), rtol=1e-5, atol=1e-5)
 
@@ -101,3 +102,57 @@ def test_at_given_poses_it_is_an_ordinary_convolution(dtype, tolerance):
 def test_impossible_arguments_are_explained(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         SteerableCapsules2d(*arguments)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_grids_that_a_turn_does_not_map_onto_themselves_are_refused():
+    def run(height, width, channels=3, poses=True, **case):
+        activations = torch.rand(1, channels, height, width)
+        layer = SteerableCapsules2d(3, 4, 3, **case)
+        return layer(Capsules(torch.zeros(*activations.shape, 2 if poses else 3), activations))
+
+    run(11, 9, stride=2)  # legal
+    with pytest.raises(ValueError, match=r"padded by 1\): height 14 is not exact .* Nearest legal sizes: 13 and 15"):
+        run(12, 9, stride=2)
+    with pytest.raises(ValueError, match=r"both sides must be even, but are \(8, 9\)"):
+        run(8, 9, pool=True)
+    with pytest.raises(ValueError, match=r"`activations` must have shape \(batch, 3, height, width\)"):
+        run(8, 8, channels=2)
+    with pytest.raises(ValueError, match=r"`poses` must have shape \(1, 3, 8, 8, 2\)"):
+        run(8, 8, poses=False)
+
+
+def test_votes_without_a_pose_have_no_agreement(dtype):
+    """Responses far below the usual ones: the pose fades, and the agreement with it."""
+    layer, capsules = layer_and_input({"kernel_size": 3}, dtype)
+    assert layer.vote(capsules).activations.mean() > 0.05
+    faint = layer.vote(Capsules(capsules.poses, capsules.activations * 1e-4))
+    assert faint.poses.norm(dim=-1).max() < 0.1
+    assert faint.activations.max() < 0.01
+
+
+def test_both_answers_are_those_of_vote_and_forward(dtype, tolerance):
+    layer, capsules = layer_and_input({"kernel_size": 3}, dtype)
+    voted, features = layer.vote_and_convolve(capsules)
+    torch.testing.assert_close(voted.poses, layer.vote(capsules).poses, **tolerance)
+    torch.testing.assert_close(voted.activations, layer.vote(capsules).activations, **tolerance)
+    torch.testing.assert_close(features, layer(capsules).activations, **tolerance)
+
+
+def test_a_layer_that_saw_nothing_stays_finite():
+    """After many silent steps the running scale is 0."""
+    layer = SteerableCapsules2d(2, 3, 3)
+    layer.pose_scale.zero_()
+    silent = Capsules(torch.zeros(1, 2, 6, 6, 2), torch.zeros(1, 2, 6, 6))
+    for output in (*layer.eval()(silent), *layer.vote(silent)):
+        assert output.isfinite().all()
+
+
+def test_trains_under_autocast():
+    layer, capsules = layer_and_input({"kernel_size": 3}, torch.float32)
+    layer.train()
+    with torch.autocast("cpu", torch.bfloat16):
+        poses, activations = layer(capsules)
+    activations.square().mean().backward()
+    assert poses.dtype == activations.dtype == torch.float32
+    assert layer.weight.grad.isfinite().all()

@@ -8,6 +8,7 @@ from equicaps.data import embedded_digits, rotate
 from equicaps.metrics import class_zeros
 from equicaps.models import CapsOutput, GroupCapsNet
 from equicaps.pretrained import Card, TurningModel
+from equicaps.pretrained.images import to_network
 from equicaps.training import CheckpointError
 
 
@@ -113,3 +114,23 @@ def test_zeros_are_the_mean_angles_of_upright_images():
 def test_a_card_needs_a_zero_for_every_class():
     with pytest.raises(ValueError, match="2 classes, but 1 zero"):
         Card("x", "", "", ("a", "b"), (0.0,))
+
+
+def test_values_are_not_clipped_in_silence(model):
+    with pytest.warns(UserWarning, match=r"expected in \[0, 1\], but range from 0 to 255"):
+        model.predict(digits(1, (28, 28)).float())
+
+
+@pytest.mark.parametrize("frame", [27, 28])
+def test_any_frame_is_padded_to_the_size(frame):
+    assert to_network(torch.rand(1, 1, 50, 50), 1, 32, frame).shape == (1, 1, 32, 32)
+
+
+def test_zeros_are_0_where_upright_images_do_not_agree():
+    angles = torch.deg2rad(torch.tensor([0.0, 120.0, 240.0, 10.0]))
+    poses = torch.stack((angles.cos(), angles.sin()), -1).unsqueeze(1)
+
+    def network(images):
+        return CapsOutput(torch.zeros(4, 1), torch.zeros(4, 1), poses)
+
+    assert class_zeros(network, torch.zeros(4, 1, 2, 2), torch.zeros(4, dtype=torch.int64), classes=1) == [0.0]

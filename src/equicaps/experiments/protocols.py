@@ -6,6 +6,7 @@ from functools import cache
 
 from equicaps.data import (
     ROTATED,
+    TRANSLATED,
     Augmentation,
     Dataset,
     embedded_digits,
@@ -24,8 +25,8 @@ class Protocol:
     augmentation: Augmentation
     test: Callable[[], Evaluation]
     size: int = 32
-    turned: bool = True
-    """Whether the views of one image differ by a turn, so that poses can be compared."""
+    views: int = 2
+    """Of each image in a batch; with two, their poses are compared."""
 
 
 @cache
@@ -52,17 +53,14 @@ PROTOCOLS = {
     ),
     "affnist": Protocol(
         lambda: _first(50_000),
-        Augmentation(40, placement="ink"),
+        TRANSLATED,
         lambda: AsTheyAre(regenerate_affnist("test", mnist("train"), mnist("test"))),
         size=40,
-        turned=False,
     ),
-    "upright": Protocol(
-        lambda: mnist("train"), Augmentation(32, shift=1.0), lambda: AnyAngle(mnist("test")), turned=False
-    ),
+    "upright": Protocol(lambda: mnist("train"), Augmentation(32, shift=1.0), lambda: AnyAngle(mnist("test")), views=1),
 }
-"""Name -> protocol. MNIST-rot is augmented with further turns; affNIST is trained on MNIST digits placed at random on
-40x40, never turned; upright digits are shifted by up to a pixel, never turned."""
+"""Name -> protocol. MNIST-rot is augmented with further turns; affNIST is trained on translated MNIST, never turned;
+upright digits are shifted by up to a pixel, never turned."""
 
 QUICK = {
     name: replace(
@@ -79,8 +77,8 @@ QUICK = {
 
 
 def _few_rotated() -> Dataset:
-    counts = (1, 1, len(embedded_digits("test")))
-    return regenerate_mnist_rot("test", embedded_digits("train"), embedded_digits("test"), counts=counts)
+    digits = embedded_digits("test")  # and none of the training digits
+    return regenerate_mnist_rot("test", digits.take(slice(0, 0)), digits, counts=(0, 0, len(digits)))
 
 
 def _few_affine() -> Dataset:

@@ -8,7 +8,7 @@ from typing import Any
 
 from equicaps.experiments.protocols import PROTOCOLS, QUICK
 from equicaps.losses import Objective
-from equicaps.training import Budget, Model, Optimiser, Progress, TrainConfig, train
+from equicaps.training import Budget, MisuseError, Model, Optimiser, Progress, TrainConfig, train
 from equicaps.training.checkpoint import MODEL
 from equicaps.training.files import write_bytes
 from equicaps.training.record import RESULT
@@ -32,7 +32,7 @@ class Run:
     def config(self, *, quick: bool = False) -> TrainConfig:
         """The training that this is."""
         protocol = PROTOCOLS[self.protocol]
-        views = 1 if self.protocol == "upright" else 2
+        views = protocol.views
         # The paper's blocks need multiples of 32.
         pad = bool(protocol.size % 32) and not self.preset.startswith("steerable")
         return TrainConfig(
@@ -77,14 +77,22 @@ def execute(
 ) -> dict[str, Any]:
     """The record of a training, from ``results/runs/NAME.json`` if it is there, otherwise trained (or resumed) now.
 
-    While it trains, everything is in ``results/unfinished/NAME``; the weights end up beside the record.
+    While it trains, everything is in ``results/unfinished/NAME``; the weights end up beside the record. A record of
+    other settings, quick ones included, is refused.
     """
     folder, unfinished = results / RUNS_FOLDER, results / "unfinished" / name
-    if (folder / f"{name}.json").exists():
-        return json.loads((folder / f"{name}.json").read_text())
     run = RUNS[name]
-    protocol = (QUICK if quick else PROTOCOLS)[run.protocol]
     config = run.config(quick=quick)
+    if (folder / f"{name}.json").exists():
+        record: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
+        before = TrainConfig.from_dict(record["config"]).recipe()
+        if different := sorted(key for key, value in config.recipe().items() if before.get(key) != value):
+            raise MisuseError(
+                f"{folder / name}.json was trained with other settings ({', '.join(different)}): remove it, or choose "
+                "another results folder."
+            )
+        return record
+    protocol = (QUICK if quick else PROTOCOLS)[run.protocol]
     if quick:
         config = replace(config, intervals=replace(config.intervals, evaluations=1))
     result = train(

@@ -12,7 +12,9 @@ from equicaps.groups import SO2
 from equicaps.numerics import (
     CANCELLATION,
     FAINT_DIRECTION,
+    NO_EVIDENCE,
     OPPOSED_WEIGHTS,
+    above_zero,
     evidence,
     flatten_at_one,
     full_precision,
@@ -242,9 +244,9 @@ class _Direction:
     """numerics.safe_normalize of a resultant, coordinates first, times a factor, with its derivative."""
 
     def __init__(self, resultant: Tensor, total: Tensor, fade: Tensor) -> None:
-        self.floor = noise_floor(total.unsqueeze(-1)).squeeze(-1)
+        self.total, self.floor = total, noise_floor(total.unsqueeze(-1)).squeeze(-1)
         self.scaled = resultant / self.floor
-        self.square = self.scaled.square().sum(0).add_(torch.finfo(resultant.dtype).eps ** 2)
+        self.square = above_zero(self.scaled.square().sum(0))
         z = self.square.sqrt()
         self.tanh = torch.tanh(z)
         self.ratio = self.tanh / z
@@ -260,4 +262,5 @@ class _Direction:
         bend = (1 - self.tanh.square() - self.ratio) / self.square
         d_scaled = self.ratio * d_mean + self.scaled * (bend * (self.scaled * d_mean).sum(0))
         d_resultant = d_scaled / self.floor
-        return d_resultant, -CANCELLATION * (d_resultant * self.scaled).sum(0), d_fade
+        d_floor = -(d_resultant * self.scaled).sum(0) * (self.total > NO_EVIDENCE)
+        return d_resultant, CANCELLATION * d_floor, d_fade

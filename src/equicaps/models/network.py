@@ -27,8 +27,8 @@ PRESETS: dict[str, tuple[type[PaperConfig] | type[SteerableConfig], dict[str, bo
 class GroupCapsNet(nn.Module):
     """Images to class scores, agreements and poses; scores and agreements do not change when the image is turned.
 
-    Exact for turns by 90 degrees in float32 (scores, agreements and poses to 1e-4), approximate in between. See
-    ``docs/steerable.md``.
+    Exact for turns by 90 degrees up to rounding, approximate in between. In float32 rounding changes scores of trained
+    networks by less than 1e-4 (``equicaps.metrics.exactness`` measures it). See ``docs/steerable.md``.
 
     Args:
         body: images to class capsules.
@@ -45,9 +45,10 @@ class GroupCapsNet(nn.Module):
         self.pad = pad
         self.image_size = image_size
         self._warned = False  # about values out of range: once is enough
+        self._seen = False  # images; while training only the first ones are looked at
         config = body.config
         if not pad:
-            check_size(image_size, image_size, config.size_multiple, config.size_minimum)
+            check_size(image_size, image_size, config.grid)
         size = (image_size, image_size)
         self.decoder = Decoder(config.num_classes, config.in_channels, size) if decoder else None
 
@@ -77,12 +78,13 @@ class GroupCapsNet(nn.Module):
         """Check images and, with ``pad``, bring them to a legal size."""
         config = self.body.config
         check_images(images, config.in_channels)
-        if not torch.compiler.is_compiling() and not self.training:
+        if not torch.compiler.is_compiling() and not (self.training and self._seen):
             concern = check_values(images)
             if concern and not self._warned:
                 self._warned = True
                 warnings.warn(concern, stacklevel=2)
+            self._seen = True
         if self.pad:
-            return fit(images, config.size_multiple, config.size_minimum)
-        check_size(images.shape[-2], images.shape[-1], config.size_multiple, config.size_minimum)
+            return fit(images, config.grid)
+        check_size(images.shape[-2], images.shape[-1], config.grid)
         return images

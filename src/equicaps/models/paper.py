@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from equicaps.functional import Capsules
 from equicaps.groups import SO2
 from equicaps.models.output import CapsOutput
-from equicaps.models.steerable import average, upright_like
+from equicaps.models.steerable import upright_like
 from equicaps.nn import ImagePoses, PoseConv2d, SpatialCapsules2d, TransformMLP
 from equicaps.nn.transform_mlp import TransformKernel
 
@@ -31,8 +31,11 @@ class PaperConfig:
     kernel: TransformKernel = field(default_factory=TransformMLP)
     features: bool = True
     poses: bool = True
-    size_multiple: int = field(default=32, init=False)
-    size_minimum: int = field(default=32, init=False)
+
+    def grid(self, side: int) -> int | None:
+        """The side of the last grid for an image of this side; None where a quarter turn would not be exact."""
+        blocks = 2 ** (len(self.widths) + 1)
+        return None if side % blocks else side // blocks
 
 
 class PaperNet(nn.Module):
@@ -59,7 +62,7 @@ class PaperNet(nn.Module):
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
         """Scores, agreements and poses of the class capsules."""
         capsules = self.capsules(images) if self.config.poses else self._upright(images)
-        poses, agreement = average(capsules[-1])
+        poses, agreement = whole_image(capsules[-1])
         scores = agreement
         if self.config.features:
             features = images
@@ -79,3 +82,13 @@ class PaperNet(nn.Module):
             ones = torch.ones(shape, dtype=images.dtype, device=images.device)
             grids.append(Capsules(upright_like(ones), ones))
         return grids
+
+
+def whole_image(capsules: Capsules) -> Capsules:
+    """One capsule for all blocks of a large image: the mean pose and, as far as poses agree, the mean activation."""
+    if capsules.activations.shape[-2:] == (1, 1):
+        return capsules
+    group, (poses, activations) = SO2(), (capsules.poses.flatten(2, 3), capsules.activations.flatten(2))
+    mean = group.mean(poses, activations)
+    agreement = activations.mean(-1) * group.presence(mean)
+    return Capsules(mean[:, :, None, None], agreement[:, :, None, None])

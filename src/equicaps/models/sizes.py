@@ -1,35 +1,62 @@
 """Which image sizes are exact under 90 degrees, and how to get there."""
 
+from collections.abc import Callable
+
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+LARGEST = 4096
 
-def check_size(height: int, width: int, multiple: int, minimum: int) -> None:
-    """Raise, naming the nearest legal sizes, unless both sides are multiples that the blocks divide evenly."""
-    for name, size in (("height", height), ("width", width)):
-        if size < minimum or size % multiple:
-            below, above = size // multiple * multiple, -(-size // multiple) * multiple
-            nearest = sorted({max(below, minimum), max(above, minimum)})
+
+def legal_sizes(grid: Callable[[int], int | None], near: int) -> list[int]:
+    """The sides nearest to ``near``, below (or equal) and above, that blocks divide evenly.
+
+    Args:
+        grid: from the side of an image to that of the last grid, None where a quarter turn would not be exact.
+        near: the side in question.
+    """
+
+    def legal(side: int) -> bool:
+        found = grid(side)
+        return found is not None and found > 0
+
+    below = next((side for side in range(near, 0, -1) if legal(side)), None)
+    above = next((side for side in range(near, LARGEST) if legal(side)), None)
+    return sorted({side for side in (below, above) if side is not None})
+
+
+def check_size(height: int, width: int, grid: Callable[[int], int | None]) -> None:
+    """Raise, naming the nearest legal sizes, unless blocks divide both sides evenly."""
+    for name, side in (("height", height), ("width", width)):
+        nearest = legal_sizes(grid, side)
+        if side not in nearest:
             raise ValueError(
-                f"image {name} {size} does not fit: a quarter turn must map the network's blocks onto themselves, so "
-                f"sides must be multiples of {multiple} and at least {minimum}; the nearest are {nearest}. Resize the "
-                "images, or build the network with `pad=True` to pad them with zeros."
+                f"image {name} {side} does not fit: a quarter turn must map the network's blocks onto themselves. The "
+                f"nearest sides are {' and '.join(map(str, nearest))}: resize the images, or build the network with "
+                "`pad=True` to pad them with zeros."
             )
 
 
 def fit(
-    images: Float[Tensor, "batch channels height width"], multiple: int, minimum: int
+    images: Float[Tensor, "batch channels height width"], grid: Callable[[int], int | None]
 ) -> Float[Tensor, "batch channels h w"]:
-    """Pad with zeros, equally on all sides, to the next legal size.
+    """Pad to the next legal size, see :func:`pad_to`."""
+    height, width = (legal_sizes(grid, side)[-1] for side in images.shape[-2:])
+    return pad_to(images, height, width)
 
-    An odd side first grows by one through averaging neighbours, since padding one side only would not be symmetric.
+
+def pad_to(
+    images: Float[Tensor, "batch channels _h _w"], height: int, width: int
+) -> Float[Tensor, "batch channels {height} {width}"]:
+    """Zeros around the centre; where an odd number of rows is missing, neighbours are averaged first.
+
+    Padding one side more than the other would not be symmetric: the average sits between two pixels.
     """
-    for axis in (-2, -1):
-        if images.shape[axis] % 2:
-            kernel, padding = ((2, 1), (1, 0)) if axis == -2 else ((1, 2), (0, 1))
-            images = F.avg_pool2d(images, kernel, stride=1, padding=padding)
-    height, width = (max(-(-size // multiple) * multiple, minimum) for size in images.shape[-2:])
+    if (height - images.shape[-2]) % 2:
+        images = F.avg_pool2d(images, (2, 1), stride=1, padding=(1, 0))
+    if (width - images.shape[-1]) % 2:
+        images = F.avg_pool2d(images, (1, 2), stride=1, padding=(0, 1))
     vertical, horizontal = (height - images.shape[-2]) // 2, (width - images.shape[-1]) // 2
     return F.pad(images, (horizontal, horizontal, vertical, vertical))
 

@@ -1,6 +1,6 @@
 """The flagship: steerable capsules all the way (DESIGN.md, section 6)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -44,8 +44,18 @@ class SteerableConfig:
     in_order: int = 1
     features: bool = True
     poses: bool = True
-    size_multiple: int = field(default=8, init=False)
-    size_minimum: int = field(default=32, init=False)
+
+    def grid(self, side: int) -> int | None:
+        """The side of the last grid for an image of this side; None where a quarter turn would not be exact."""
+        for block in self.blocks:
+            padding = (block.kernel_size - 1) // 2 if block.padding is None else block.padding
+            if block.pool and side % 2:
+                return None
+            rest = side // (1 + block.pool) + 2 * padding - block.kernel_size
+            if rest < 0 or rest % block.stride:
+                return None
+            side = rest // block.stride + 1
+        return side
 
 
 class SteerableNet(nn.Module):
@@ -72,10 +82,13 @@ class SteerableNet(nn.Module):
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
         """Scores, agreements and poses of the class capsules."""
         last = average(self.capsules(images)[-1])
-        poses, agreement = self.classes.vote(last)
         if self.config.features:
-            scores = self.classes(last, None if self.config.poses else upright_like(agreement)).activations
+            at = (
+                None if self.config.poses else upright_like(images.new_ones(len(images), self.config.num_classes, 1, 1))
+            )
+            (poses, agreement), scores = self.classes.vote_and_convolve(last, at)
         else:
+            poses, agreement = self.classes.vote(last)
             scores = self.classes.norm(agreement)
         return CapsOutput(scores.flatten(1), agreement.flatten(1), poses.flatten(1, 3))
 

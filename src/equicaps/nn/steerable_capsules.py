@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equicaps.functional import Capsules
+from equicaps.functional.alignment import check_window_grid
 from equicaps.functional.steerable import (
     agreed_poses,
     features_at,
@@ -16,9 +17,10 @@ from equicaps.functional.steerable import (
     steerable_basis,
     vote_strength,
 )
-from equicaps.groups.checks import check_count
+from equicaps.groups import SO2
+from equicaps.groups.checks import check_alike, check_count, check_floating
 from equicaps.nn.batch_norm import BatchNorm2d, mean_over_processes
-from equicaps.numerics import FAINT_RESPONSE, NO_EVIDENCE, safe_reciprocal
+from equicaps.numerics import FAINT_RESPONSE, NO_EVIDENCE, at_least, safe_reciprocal
 
 
 class SteerableCapsules2d(nn.Module):
@@ -99,44 +101,96 @@ class SteerableCapsules2d(nn.Module):
             at: evaluate the group convolution at these poses instead; with the identity everywhere it is an ordinary
                 convolution.
         """
+        self._check(capsules)
         responses = self._convolve(self._maps(capsules), self.kernel)
         if at is None:
-            at = self._poses(responses[:, self.out_capsules : 3 * self.out_capsules])
-        presence = at.movedim(-1, 1).square().sum(1)
-        return Capsules(at, self.norm(features_at(at, responses)) * presence)
+            at = self._poses(self._first(responses))
+        return Capsules(at, self._features(at, responses))
 
     def vote(self, capsules: Capsules) -> Capsules:
         r"""Poses by agreement, activations how far the votes agree.
 
-        :math:`|Y_{j1}| / \sum |\kappa_{jc1n}(u)| f_c \in [0, 1]`, the resultant length of the weighted votes.
+        :math:`|Y_{j1}| / \sum |\kappa_{jc1n}(u)| f_c \in [0, 1]`, the resultant length of the weighted votes; 0 where
+        the pose is undefined.
         """
-        out = self.out_capsules
-        rows = self.kernel[out : 3 * out]
+        self._check(capsules)
+        rows = self._first(self.kernel.unsqueeze(0)).squeeze(0)
         first = self._convolve(self._maps(capsules), rows)
+        poses = self._poses(first)
+        return Capsules(poses, self._agreement(capsules, rows, first) * SO2().presence(poses))
+
+    def vote_and_convolve(
+        self, capsules: Capsules, at: Float[Tensor, "batch out h w 2"] | None = None
+    ) -> tuple[Capsules, Float[Tensor, "batch out h w"]]:
+        """Both answers of a class layer: :meth:`vote`, and the activations of :meth:`forward`."""
+        self._check(capsules)
+        kernel = self.kernel
+        responses = self._convolve(self._maps(capsules), kernel)
+        first = self._first(responses)
+        poses = self._poses(first)
+        agreement = self._agreement(capsules, self._first(kernel.unsqueeze(0)).squeeze(0), first) * SO2().presence(
+            poses
+        )
+        return Capsules(poses, agreement), self._features(poses if at is None else at, responses)
+
+    def _first(self, responses: Tensor) -> Tensor:
+        """The rows of Y_1."""
+        return responses[:, self.out_capsules : 3 * self.out_capsules]
+
+    def _features(self, at: Tensor, responses: Tensor) -> Float[Tensor, "batch out h w"]:
+        return self.norm(features_at(at, responses)) * _presence(at)
+
+    def _agreement(self, capsules: Capsules, rows: Tensor, first: Tensor) -> Float[Tensor, "batch out h w"]:
+        out = self.out_capsules
         strength = vote_strength(rows.unflatten(0, (2, out)).unflatten(2, (-1, self.in_capsules)))
         features = low_pass(capsules.activations) if self.pool else capsules.activations
         total = self._convolve(features, strength)
         length = torch.linalg.vector_norm(first.unflatten(1, (2, out)), dim=1)
-        return Capsules(self._poses(first), length * safe_reciprocal(total, NO_EVIDENCE))
+        return length * safe_reciprocal(total, NO_EVIDENCE)
 
     def _maps(self, capsules: Capsules) -> Float[Tensor, "batch columns height width"]:
         maps = moments(capsules, self.in_order)
         return low_pass(maps) if self.pool else maps
 
     def _convolve(self, maps: Tensor, kernel: Tensor) -> Float[Tensor, "batch rows height width"]:
-        if self.in_order == 0 and self.padding:  # an image, whose border is not an edge
-            return F.conv2d(F.pad(maps, (self.padding,) * 4, mode="replicate"), kernel, stride=self.stride)
-        return F.conv2d(maps, kernel, stride=self.stride, padding=self.padding)
+        padding = self.padding
+        if self.in_order == 0 and padding:  # an image, whose border is not an edge
+            maps, padding = F.pad(maps, (padding,) * 4, mode="replicate"), 0
+        responses = F.conv2d(maps, kernel, stride=self.stride, padding=padding)
+        return responses.to(maps.dtype)  # autocast halves the precision of products, not of what is made of them
 
     def _poses(self, first: Float[Tensor, "batch rows height width"]) -> Float[Tensor, "batch out height width 2"]:
         if self.training:
             self._follow(first)
-        return agreed_poses(first, FAINT_RESPONSE * self.pose_scale)
+        return agreed_poses(first, at_least(FAINT_RESPONSE * self.pose_scale, NO_EVIDENCE))
 
     @torch.no_grad()
     def _follow(self, first: Float[Tensor, "batch rows height width"]) -> None:
         square = first.unflatten(1, (2, -1)).square().sum(1).mean((0, 2, 3))
         self.pose_scale.lerp_(mean_over_processes(square).sqrt(), self.norm.momentum or 0.1)
+
+    def _check(self, capsules: Capsules) -> None:
+        where, c, (poses, activations) = "SteerableCapsules2d", self.in_capsules, capsules
+        check_floating(where, "activations", activations)
+        check_alike(where, {"activations": activations, "poses": poses, "the layer's parameters": self.weight})
+        if activations.ndim != 4 or activations.shape[1] != c:
+            raise ValueError(
+                f"{where}: `activations` must have shape (batch, {c}, height, width) for {c} input capsules, but has "
+                f"shape {tuple(activations.shape)}."
+            )
+        if poses.shape != (*activations.shape, 2):
+            raise ValueError(
+                f"{where}: `poses` must have shape {(*activations.shape, 2)}, one for each activation, but has shape "
+                f"{tuple(poses.shape)}."
+            )
+        sides = activations.shape[-2:]
+        if self.pool and any(side % 2 for side in sides):
+            raise ValueError(
+                f"{where}: the low-pass filter halves the grid, so both sides must be even, but are {tuple(sides)}."
+            )
+        height, width = (side // (1 + self.pool) + 2 * self.padding for side in sides)
+        changed = f" (on a grid {'halved and ' * self.pool}padded by {self.padding})"
+        check_window_grid(where + changed, (height, width), self.kernel_size, self.stride)
 
     def extra_repr(self) -> str:
         """The mathematical signature."""
@@ -146,3 +200,8 @@ class SteerableCapsules2d(nn.Module):
             f"{self.in_capsules} -> {self.out_capsules} capsules on SO(2), {orders}, "
             f"{self.kernel_size}x{self.kernel_size} stride {self.stride}{pooled}"
         )
+
+
+def _presence(poses: Float[Tensor, "batch out h w 2"]) -> Float[Tensor, "batch out h w"]:
+    """|p|², coordinates first: cheaper than :meth:`SO2.presence`, and 0 where it is 0."""
+    return poses.movedim(-1, 1).square().sum(1)

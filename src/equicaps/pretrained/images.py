@@ -1,11 +1,11 @@
 """From whatever people have to what a network takes."""
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
+
+from equicaps.models.sizes import pad_to
 
 GREY = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in perceived brightness (ITU-R BT.601)."""
@@ -50,17 +50,10 @@ def to_network(
     images = square(images)
     if images.shape[-1] not in (size, frame):
         images = F.interpolate(images, (frame, frame), mode="bilinear", antialias=True, align_corners=False)
-    margin = (size - images.shape[-1]) // 2
-    return F.pad(images, (margin,) * 4).clamp(0, 1)
+    return pad_to(images, size, size)
 
 
 def square(images: Float[Tensor, "n channels height width"]) -> Float[Tensor, "n channels side side"]:
     """Padded with black around the centre; where the difference is odd, between two pixels, by averaging."""
-    height, width = images.shape[-2:]
-    side = max(height, width)
-    if (side - height) % 2:
-        images = F.avg_pool2d(images, (2, 1), stride=1, padding=(1, 0))
-    if (side - width) % 2:
-        images = F.avg_pool2d(images, (1, 2), stride=1, padding=(0, 1))
-    vertical, horizontal = (side - images.shape[-2]) / 2, (side - images.shape[-1]) / 2
-    return F.pad(images, (math.floor(horizontal),) * 2 + (math.floor(vertical),) * 2)
+    side = max(images.shape[-2:])
+    return pad_to(images, side, side)
