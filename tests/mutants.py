@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "mutants.md"
 SKIPPED = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis")
 
-# The tests that notice most come first; -x stops at the first failure.
+# The mirrored test file comes first, then those that notice most; -x stops at the first failure.
 FIRST = ["groups/test_laws.py", "nn/test_group_capsules.py", "functional/test_routing.py"]
 
 
@@ -182,6 +182,96 @@ MUTANTS = (
         "return torch.cat((rotation, weighted_mean(translations, weights)), dim=-1)",
         "return torch.cat((rotation, weighted_mean(translations, weights) * rotation.square().sum(-1, True)), dim=-1)",
     ),
+    Mutant(
+        "votes t ∘ p instead of p ∘ t in windows",
+        "nn/spatial_capsules.py",
+        "self.group.compose(inputs.unsqueeze(3), t)",
+        "self.group.compose(t, inputs.unsqueeze(3))",
+    ),
+    Mutant(
+        "positions not aligned with the mean pose",
+        "functional/alignment.py",
+        "return group.act(group.inverse(mean).unsqueeze(-2), positions)",
+        "return positions.expand(*mean.shape[:-1], *positions.shape)",
+    ),
+    Mutant(
+        "gradient with y down",
+        "functional/image_poses.py",
+        "y = -_smooth(",
+        "y = _smooth(",
+    ),
+    Mutant(
+        "S_2 without its factor 2",
+        "functional/moment_routing.py",
+        "torch.cat((xx - yy, 2 * xy), dim=-1)",
+        "torch.cat((xx - yy, xy), dim=-1)",
+    ),
+    Mutant(
+        "S_0 counts undefined votes",
+        "functional/moment_routing.py",
+        "zeroth = torch.cat((xx - yy, 2 * xy), dim=-1), xx + yy",
+        "zeroth = torch.cat((xx - yy, 2 * xy), dim=-1), a.sum(-2, keepdim=True).expand_as(xx)",
+    ),
+    Mutant(
+        "harmonic kernel turned the wrong way",
+        "functional/sparse_convolution.py",
+        "out = out + x * responses[2 * order - 1] + y * responses[2 * order]",
+        "out = out + x * responses[2 * order - 1] - y * responses[2 * order]",
+    ),
+    Mutant(
+        "spline window turned the wrong way",
+        "functional/sparse_convolution.py",
+        "spline_basis(px * y - py * x,",
+        "spline_basis(px * y + py * x,",
+    ),
+    Mutant(
+        "steerable phase of the wrong frequency",
+        "functional/steerable.py",
+        "phase = torch.stack((torch.cos((m - n) * angle), torch.sin((m - n) * angle))) * profile",
+        "phase = torch.stack((torch.cos((m + n) * angle), torch.sin((m + n) * angle))) * profile",
+    ),
+    Mutant(
+        "low-pass filter off centre",
+        "functional/steerable.py",
+        "torch.tensor([1.0, 3.0, 3.0, 1.0]",
+        "torch.tensor([0.0, 4.0, 3.0, 1.0]",
+    ),
+    Mutant(
+        "features survive an undefined pose",
+        "nn/steerable_capsules.py",
+        "self.norm(features_at(at, responses)) * presence",
+        "self.norm(features_at(at, responses)) + 0 * presence",
+    ),
+    Mutant(
+        "agreement not relative to the votes' strength",
+        "nn/steerable_capsules.py",
+        "length * safe_reciprocal(total, NO_EVIDENCE)",
+        "length * 0.1 + 0 * total",
+    ),
+    Mutant(
+        "spread loss without its square",
+        "losses.py",
+        "F.relu(margin - (target - activations)).square()",
+        "F.relu(margin - (target - activations))",
+    ),
+    Mutant(
+        "consistency turns the wrong way",
+        "losses.py",
+        "SO2().exp(torch.deg2rad(degrees).unsqueeze(-1)), first)",
+        "SO2().exp(-torch.deg2rad(degrees).unsqueeze(-1)), first)",
+    ),
+    Mutant(
+        "images turned clockwise",
+        "data/rotation.py",
+        "angle = torch.deg2rad(degrees)",
+        "angle = -torch.deg2rad(degrees)",
+    ),
+    Mutant(
+        "exactness looks at one quarter turn only",
+        "metrics.py",
+        "            yield still, network(torch.rot90(x, quarters, (-2, -1))), quarters",
+        "            yield still, network(torch.rot90(x, 0, (-2, -1))), 0",
+    ),
     Mutant("law checker accepts everything", "testing/check.py", "if not report.ok:", "if False:"),
     Mutant(
         "errors measured on the wrong side",
@@ -208,8 +298,10 @@ def run(mutant: Mutant) -> tuple[str, str]:
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header"]
-        command += [f"tests/{name}" for name in FIRST]
-        command += sorted(str(path) for path in copy.glob("tests/**/test_*.py") if not str(path).endswith(tuple(FIRST)))
+        folder, _, module = f"tests/{mutant.file}".rpartition("/")
+        mirrored = copy / folder / f"test_{module}"
+        first = [mirrored] * mirrored.exists() + [copy / "tests" / name for name in FIRST]
+        command += map(str, dict.fromkeys(first + sorted(copy.glob("tests/**/test_*.py"))))
         result = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
         where = subprocess.run(
             [sys.executable, "-c", "import equicaps; print(equicaps.__file__)"],

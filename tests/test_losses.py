@@ -60,7 +60,7 @@ def test_consistency_compares_the_two_halves_of_the_batch():
     degrees = torch.tensor([0.0, 10.0, 90.0, 200.0])
     labels = torch.tensor([1, 0, 1, 0])
     following = output(torch.zeros(4, 2), torch.deg2rad(degrees + 17))
-    only = Objective(cross_entropy=0.0, consistency=1.0)
+    only = Objective(cross_entropy=0.0, spread=0.0, consistency=1.0)
     images = torch.zeros(4, 1, 2, 2)
     assert only(following, images, labels, degrees).item() == pytest.approx(0, abs=1e-6)
     off = output(torch.zeros(4, 2), torch.deg2rad(degrees + torch.tensor([17.0, 17, 17, 197])))

@@ -4,8 +4,22 @@ An implementation of *Group Equivariant Capsule Networks* (Lenssen, Fey, Libusch
 from it. Conventions (axes, angles, the undefined pose) are on one page: ``docs/conventions.md``.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from equicaps import functional, groups, nn, testing
+
+if TYPE_CHECKING:
+    from equicaps.pretrained import load
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "functional", "groups", "nn", "testing"]
+__all__ = ["__version__", "functional", "groups", "load", "nn", "testing"]
+
+
+def __getattr__(name: str) -> Any:
+    """``equicaps.load`` brings models, data and training with it: only when it is asked for."""
+    if name == "load":
+        from equicaps.pretrained import load
+
+        return load
+    raise AttributeError(f"module 'equicaps' has no attribute {name!r}")

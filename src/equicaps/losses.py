@@ -44,7 +44,7 @@ class Objective:
     """The sum of the losses, each with its weight; 0 leaves it out."""
 
     cross_entropy: float = 1.0
-    spread: float = 0.0
+    spread: float = 0.3
     reconstruction: float = 0.0
     consistency: float = 0.3
     label_smoothing: float = 0.05

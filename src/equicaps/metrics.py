@@ -47,6 +47,15 @@ class Exactness(NamedTuple):
     poses: float
 
 
+class LayerExactness(NamedTuple):
+    """The largest changes of one layer's capsules under quarter turns, against the grid and the poses turned along."""
+
+    activations: float
+    """Relative to the layer's largest activation."""
+    poses: float
+    """Only where they are defined."""
+
+
 def accuracy(output: CapsOutput, labels: Int[Tensor, " batch"]) -> Accuracy:
     """Of both outputs."""
     correct = [(values.argmax(-1) == labels).double().mean().item() * 100 for values in output[:2]]
@@ -88,6 +97,26 @@ def evaluate(
     return Evaluation(Accuracy(*mean.tolist()), PoseError(error.mean().item(), error.median().item()))
 
 
+@torch.no_grad()
+def class_zeros(
+    network: Network,
+    images: Float[Tensor, "n channels height width"],
+    labels: Int[Tensor, " n"],
+    *,
+    classes: int,
+    batch: int = 250,
+) -> list[float]:
+    """For each class the mean angle in degrees that the network gives to upright images; 0 without images or poses."""
+    group, zeros = SO2(), []
+    poses = [true_poses(network(x), y) for x, y in zip(images.split(batch), labels.split(batch), strict=True)]
+    everything = torch.cat(poses)
+    for label in range(classes):
+        found = everything[labels == label]
+        mean = group.mean(found, group.presence(found)) if len(found) else everything.new_zeros(2)
+        zeros.append(torch.rad2deg(group.log(mean)).item())
+    return zeros
+
+
 def quarter_turns(capsules: Capsules, quarters: int) -> Capsules:
     """Capsules on a grid turned as a whole: their places and their poses."""
     poses, activations = capsules
@@ -113,6 +142,36 @@ def exactness(network: Network, images: Float[Tensor, "n channels height width"]
         worst = torch.maximum(worst, torch.stack(deviations).double())
     scores, activations, poses = worst.tolist()
     return Exactness(len(images), changed, scores, activations, poses)
+
+
+@torch.no_grad()
+def layer_exactness(
+    capsules: Callable[[Tensor], list[Capsules]], images: Float[Tensor, "n channels height width"], *, batch: int = 250
+) -> list[LayerExactness]:
+    """What changes in every layer when images are turned by 90, 180 and 270 degrees.
+
+    Args:
+        capsules: from images to the capsules after every layer, such as ``network.capsules``.
+        images: to turn.
+        batch: how many at once.
+    """
+    worst: list[tuple[float, float, float]] = []
+    for x in images.split(batch):
+        still = capsules(x)
+        worst = worst or [(0.0, 0.0, 0.0)] * len(still)
+        for quarters in (1, 2, 3):
+            turned = capsules(torch.rot90(x, quarters, (-2, -1)))
+            found = map(_layer_changes, turned, (quarter_turns(layer, quarters) for layer in still))
+            worst = [(max(a, d), max(b, e), max(c, f)) for (a, b, c), (d, e, f) in zip(worst, found, strict=True)]
+    return [LayerExactness(change / (largest or 1.0), poses) for change, largest, poses in worst]
+
+
+def _layer_changes(actual: Capsules, expected: Capsules) -> tuple[float, float, float]:
+    """Of activations and defined poses; in between the largest activation."""
+    defined = (SO2().presence(expected.poses) > 0.5).unsqueeze(-1)
+    change = (actual.activations - expected.activations).abs().max()
+    poses = ((actual.poses - expected.poses) * defined).abs().max()
+    return change.item(), expected.activations.abs().max().item(), poses.item()
 
 
 def _turned(network: Network, images: Tensor, batch: int) -> Iterator[tuple[CapsOutput, CapsOutput, int]]:

@@ -89,9 +89,14 @@ def law_tolerance(dtype: torch.dtype) -> float:
     return float(torch.finfo(dtype).eps ** 0.6)
 
 
+def at_least(x: Float[Tensor, "*batch"], floor: float) -> Float[Tensor, "*batch"]:
+    """max(x, floor). Not x + floor: ONNX optimisers take a number below 1e-8 for zero and drop the sum."""
+    return x.clamp(min=floor)
+
+
 def noise_floor(weights: Float[Tensor, "*batch n"], relative: float = CANCELLATION) -> Float[Tensor, "*batch 1"]:
     """Length below which a weighted sum of unit elements is indistinguishable from cancellation."""
-    return relative * (weights.abs().sum(-1, keepdim=True) + NO_EVIDENCE)
+    return relative * at_least(weights.abs().sum(-1, keepdim=True), NO_EVIDENCE)
 
 
 def safe_normalize(vector: Float[Tensor, "*batch d"], floor: Float[Tensor, "*#batch 1"]) -> Float[Tensor, "*batch d"]:
@@ -118,7 +123,7 @@ def flatten_at_one(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
 
 def speaks(activations: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
     """1 for an active capsule, 0 for one that is silent beside the loudest, whose pose is undefined; smooth between."""
-    loudest = activations.abs().amax(-1, keepdim=True) + NO_EVIDENCE
+    loudest = at_least(activations.abs().amax(-1, keepdim=True), NO_EVIDENCE)
     return torch.tanh((activations / (FAINT_VOICE * loudest)).square())
 
 
@@ -171,7 +176,7 @@ def safe_inverse(
     rounding.
     """
     n = matrix.shape[-1]
-    size = torch.sqrt(matrix.square().sum((-2, -1), keepdim=True) / n + ZERO_MATRIX**2)
+    size = torch.sqrt(at_least(matrix.square().sum((-2, -1), keepdim=True) / n, ZERO_MATRIX**2))
     unit = matrix / size
     identity = torch.eye(n, dtype=matrix.dtype, device=matrix.device)
     adjugate, product = identity.expand_as(unit), unit
@@ -179,7 +184,7 @@ def safe_inverse(
         adjugate = product - (_trace(product) / k) * identity
         product = unit @ adjugate
     # Adjugate and determinant are so far known up to a sign that they share.
-    adjugate_size = torch.sqrt(adjugate.square().sum((-2, -1), keepdim=True) / n + ZERO_MATRIX**2)
+    adjugate_size = torch.sqrt(at_least(adjugate.square().sum((-2, -1), keepdim=True) / n, ZERO_MATRIX**2))
     condition = _trace(product) / n / adjugate_size
     known = torch.tanh(adjugate_size / FAINT_ADJUGATE).square()  # at rank n - 2 the adjugate is noise, too
     inverse = adjugate / adjugate_size * safe_reciprocal(condition, SINGULAR) * known
@@ -190,7 +195,7 @@ def safe_inverse(
 
 def _tanhc(square: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
     """tanh(z) / z as a function of z²: smooth, 1 at zero."""
-    z = torch.sqrt(square + torch.finfo(square.dtype).eps ** 2)
+    z = torch.sqrt(at_least(square, torch.finfo(square.dtype).eps ** 2))
     return torch.tanh(z) / z
 
 

@@ -49,6 +49,7 @@ def test_a_server_that_cannot_resume_sends_everything(server, target):
     server.files["file.bin"], server.ranges = CONTENT, False
     download([f"{server.url}file.bin"], target, verify)
     assert target.read_bytes() == CONTENT
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("left", [b"something else", CONTENT + b"and more", CONTENT], ids=["other", "longer", "whole"])

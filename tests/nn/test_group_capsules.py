@@ -78,7 +78,7 @@ def test_votes_are_poses_times_transforms(dtype):
     votes = torch.stack(
         [torch.stack([group.compose(poses[i], layer.transforms[j, i]) for i in range(5)]) for j in range(2)]
     )
-    sigma = Sigmoid(layer.sigma_parameters["alpha"], layer.sigma_parameters["beta"])
+    sigma = Sigmoid(layer.trained_sigma.alpha, layer.trained_sigma.beta)
     expected = route(group, votes, activations, sigma=sigma)
     torch.testing.assert_close(layer(poses, activations).poses, expected.poses)
 
@@ -106,9 +106,9 @@ def test_one_step_of_training_changes_every_parameter():
 )
 def test_sigma_fields_are_trained(sigma, names):
     layer = GroupCapsules(SO2(), 4, 2, sigma=sigma)
-    assert set(layer.sigma_parameters) == names
+    assert set(dict(layer.trained_sigma.named_parameters())) == names
     with torch.no_grad():
-        for parameter in layer.sigma_parameters.values():
+        for parameter in layer.trained_sigma.parameters():
             parameter.fill_(-1.0)
     poses, activations = SO2().random(4), torch.ones(4)
     fresh = GroupCapsules(SO2(), 4, 2, sigma=sigma)
@@ -132,7 +132,7 @@ def test_initialisation_is_seeded_and_state_round_trips():
 def test_sigma_shows_what_was_trained_and_reset_starts_anew():
     layer = GroupCapsules(SO2(), 4, 2, sigma=Sigmoid(3.0, 1.0), dtype=torch.float64, device="cpu")
     with torch.no_grad():
-        layer.sigma_parameters["alpha"].fill_(9.0)
+        layer.trained_sigma.alpha.fill_(9.0)
     assert layer.sigma.alpha.item() == 9.0
     layer.reset_parameters()
     assert layer.sigma.alpha.item() == 3.0

@@ -42,7 +42,7 @@ def train(
     clip: Annotated[float | None, typer.Option(help="Largest norm of the gradient.", show_default="none")] = None,
     ema: Annotated[float | None, typer.Option(help="Average weights with this decay, e.g. 0.999.")] = None,
     consistency: Annotated[float | None, typer.Option(help="Weight of pose consistency.", show_default="0.3")] = None,
-    spread: Annotated[float | None, typer.Option(help="Weight of the spread loss.", show_default="0")] = None,
+    spread: Annotated[float | None, typer.Option(help="Weight of the spread loss.", show_default="0.3")] = None,
     reconstruction: Annotated[float | None, typer.Option(help="Weight of a decoder's loss.", show_default="0")] = None,
     upright: Annotated[bool, typer.Option("--upright", help="Train on images as they are, not turned.")] = False,
     size: Annotated[int | None, typer.Option(help="Side of the images.", show_default="digits 32, folders 64")] = None,

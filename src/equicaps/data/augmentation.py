@@ -31,6 +31,7 @@ class Augmentation:
         rotation: largest angle in degrees, to either side, uniform; 180 for any angle.
         shear: largest shear to either side, uniform: x grows by up to that much for each y.
         scale: smallest and largest factor, uniform, drawn for each axis.
+        shift: largest shift of a centred image in pixels, to either side and along both axes, uniform.
         placement: ``"centre"``; ``"frame"``, anywhere in whole pixels such that the image's frame stays inside
             (translated MNIST: 28x28 in 40x40); ``"ink"``, anywhere such that everything that is not black stays
             inside after the other changes (affNIST). What does not fit is centred.
@@ -41,6 +42,7 @@ class Augmentation:
     rotation: float = 0.0
     shear: float = 0.0
     scale: tuple[float, float] = (1.0, 1.0)
+    shift: float = 0.0
     placement: Placement = "centre"
     interpolation: Interpolation = "bilinear"
 
@@ -51,6 +53,8 @@ class Augmentation:
             raise ValueError(f"Augmentation: rotation must be 0 to 180 degrees (to either side), not {self.rotation}.")
         if not 0 <= self.shear < math.inf:
             raise ValueError(f"Augmentation: shear must be 0 or more (to either side), but is {self.shear}.")
+        if not 0 <= self.shift < math.inf:
+            raise ValueError(f"Augmentation: shift must be 0 or more pixels (to either side), but is {self.shift}.")
         if not 0 < self.scale[0] <= self.scale[1] < math.inf:
             raise ValueError(f"Augmentation: scale must be (smallest, largest), both above 0, but is {self.scale}.")
 
@@ -87,7 +91,7 @@ class Augmentation:
             # Of the first pixel beyond the frame, half a pixel outside, nothing of the ink may be seen.
             low, high = -(self.size + 1) / 2 - low, (self.size + 1) / 2 - high
             return low + torch.where(high > low, drawn, 0.5) * (high - low)
-        return torch.zeros_like(drawn)
+        return (2 * drawn - 1) * self.shift
 
 
 def _linear_map(degrees: Tensor, shear: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:

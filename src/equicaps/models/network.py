@@ -1,5 +1,7 @@
 """One network class for all presets."""
 
+import warnings
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -30,7 +32,7 @@ class GroupCapsNet(nn.Module):
 
     Args:
         body: images to class capsules.
-        image_size: the size that a decoder writes.
+        image_size: the size that images are brought to by those who prepare them, and that a decoder writes.
         pad: pad images of other than legal sizes with zeros instead of refusing them.
         decoder: whether to reconstruct the image.
     """
@@ -41,6 +43,8 @@ class GroupCapsNet(nn.Module):
         super().__init__()
         self.body = body
         self.pad = pad
+        self.image_size = image_size
+        self._warned = False  # about values out of range: once is enough
         config = body.config
         if not pad:
             check_size(image_size, image_size, config.size_multiple, config.size_minimum)
@@ -74,7 +78,10 @@ class GroupCapsNet(nn.Module):
         config = self.body.config
         check_images(images, config.in_channels)
         if not torch.compiler.is_compiling() and not self.training:
-            check_values(images)
+            concern = check_values(images)
+            if concern and not self._warned:
+                self._warned = True
+                warnings.warn(concern, stacklevel=2)
         if self.pad:
             return fit(images, config.size_multiple, config.size_minimum)
         check_size(images.shape[-2], images.shape[-1], config.size_multiple, config.size_minimum)

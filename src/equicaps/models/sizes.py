@@ -1,8 +1,5 @@
 """Which image sizes are exact under 90 degrees, and how to get there."""
 
-import warnings
-
-import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
@@ -49,13 +46,13 @@ def check_images(images: object, channels: int) -> None:
         raise ValueError(f"images must have shape (batch, {channels}, height, width), but have {tuple(images.shape)}.")
 
 
-def check_values(images: Float[Tensor, "batch channels height width"]) -> None:
-    """Raise on pixels that are not finite; warn about values outside [0, 1]."""
-    low, high = images.aminmax() if images.numel() else (torch.zeros(()), torch.zeros(()))
+def check_values(images: Float[Tensor, "batch channels height width"]) -> str | None:
+    """Raise on pixels that are not finite; what to say, if anything, about values outside [0, 1]."""
+    if not images.numel():
+        return None
+    low, high = images.aminmax()
     if not (low.isfinite() and high.isfinite()):
         raise ValueError("images contain NaN or infinite pixels; clean them first, for instance with torch.nan_to_num.")
     if low < 0 or high > 1:
-        warnings.warn(
-            f"images are expected in [0, 1], but range from {low:.3g} to {high:.3g}; they are used as they are.",
-            stacklevel=3,
-        )
+        return f"images are expected in [0, 1], but range from {low:.3g} to {high:.3g}; they are used as they are."
+    return None

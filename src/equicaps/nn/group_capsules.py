@@ -1,6 +1,5 @@
 """The group capsule layer."""
 
-import dataclasses
 import math
 
 import torch
@@ -11,6 +10,7 @@ from equicaps.functional import Agreement, Routing, Sigma, Sigmoid, route
 from equicaps.functional.routing import check_options
 from equicaps.groups import Group
 from equicaps.groups.checks import check_alike, check_count, check_floating
+from equicaps.nn.trainable_sigma import TrainableSigma
 from equicaps.numerics import full_precision
 
 
@@ -55,23 +55,20 @@ class GroupCapsules(nn.Module):
         self.out_capsules = out_capsules
         self.iterations = iterations
         self.agreement: Agreement = agreement
-        self._start = sigma
         transforms = torch.empty(out_capsules, in_capsules, group.algebra_dim, device=device, dtype=dtype)
         self.raw_transforms = nn.Parameter(transforms)
-        fields = dataclasses.asdict(sigma)
-        self.sigma_parameters = nn.ParameterDict({name: nn.Parameter(transforms.new_empty(())) for name in fields})
+        self.trained_sigma = TrainableSigma(sigma, device=device, dtype=dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw new transformations, spread over the group around the identity, and start σ anew."""
         nn.init.normal_(self.raw_transforms, std=1 / math.sqrt(self.group.algebra_dim))
-        for name, value in dataclasses.asdict(self._start).items():
-            nn.init.constant_(self.sigma_parameters[name], float(value))
+        self.trained_sigma.reset_parameters()
 
     @property
     def sigma(self) -> Sigma:
         """σ with the parameters as they are now."""
-        return dataclasses.replace(self._start, **self.sigma_parameters)
+        return self.trained_sigma.value
 
     @property
     def transforms(self) -> Float[Tensor, "m n d"]:
@@ -109,5 +106,5 @@ class GroupCapsules(nn.Module):
         """The mathematical signature."""
         return (
             f"{self.in_capsules} -> {self.out_capsules} capsules on {self.group!r}, iterations={self.iterations}, "
-            f"sigma={type(self._start).__name__}, agreement={self.agreement!r}"
+            f"agreement={self.agreement!r}"
         )

@@ -1,6 +1,5 @@
 """Spatial aggregation of capsules with pose-aligned kernels (Section 3)."""
 
-import dataclasses
 import math
 
 import torch
@@ -14,6 +13,7 @@ from equicaps.functional.planar_routing import planar_route
 from equicaps.functional.routing import check_options
 from equicaps.groups import SO2, Group
 from equicaps.groups.checks import check_alike, check_count, check_floating
+from equicaps.nn.trainable_sigma import TrainableSigma
 from equicaps.nn.transform_mlp import TransformKernel, TransformMLP
 from equicaps.numerics import full_precision
 
@@ -85,32 +85,29 @@ class SpatialCapsules2d(nn.Module):
         self.stride = stride
         self.iterations = iterations
         self.agreement: Agreement = agreement
-        self._start = sigma
-        fields = dataclasses.asdict(sigma)
-        self.sigma_parameters = nn.ParameterDict({name: nn.Parameter(torch.empty(())) for name in fields})
+        self.trained_sigma = TrainableSigma(sigma)
         self.generator = kernel.build(group, in_capsules, out_capsules)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw new transformations and start σ anew."""
         self.generator.reset_parameters()
-        for name, value in dataclasses.asdict(self._start).items():
-            nn.init.constant_(self.sigma_parameters[name], float(value))
+        self.trained_sigma.reset_parameters()
 
     @property
     def sigma(self) -> Sigma:
         """σ with the parameters as they are now."""
-        return dataclasses.replace(self._start, **self.sigma_parameters)
+        return self.trained_sigma.value
 
     def forward(self, capsules: Capsules) -> Capsules:
         """Capsules on a grid to capsules on the next, coarser one."""
         poses, activations = capsules
         self._check(poses, activations)
         turns = isinstance(self.group, SO2)
-        if turns and isinstance(self._start, Sigmoid) and not torch.compiler.is_compiling():
+        if turns and isinstance(self.trained_sigma.start, Sigmoid) and not torch.compiler.is_compiling():
             return self._route_planar(poses, activations)
         routing: MomentRouting | Routing
-        if turns and isinstance(self._start, Linear):
+        if turns and isinstance(self.trained_sigma.start, Linear):
             routing = moment_route(
                 self.votes(poses), self._inputs(activations), iterations=self.iterations, agreement=self.agreement
             )
@@ -155,8 +152,8 @@ class SpatialCapsules2d(nn.Module):
             self.generator.weight,
             p,
             a,
-            self.sigma_parameters["alpha"],
-            self.sigma_parameters["beta"],
+            self.trained_sigma.get_parameter("alpha"),
+            self.trained_sigma.get_parameter("beta"),
             iterations=self.iterations,
             weighted=self.agreement == "weighted",
         )
@@ -187,6 +184,6 @@ class SpatialCapsules2d(nn.Module):
         """The mathematical signature."""
         return (
             f"{self.in_capsules} -> {self.out_capsules} capsules on {self.group!r}, kernel_size={self.kernel_size}, "
-            f"stride={self.stride}, iterations={self.iterations}, sigma={type(self._start).__name__}, "
+            f"stride={self.stride}, iterations={self.iterations}, "
             f"agreement={self.agreement!r}"
         )

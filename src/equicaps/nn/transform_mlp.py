@@ -81,12 +81,17 @@ class TransformGenerator(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters: transformations spread over the group, and different from position to position."""
+        """Draw new parameters: transformations around the identity, different from position to position.
+
+        Not spread over the whole group: random votes cancel, and a deep network would start with undefined poses.
+        """
         self.first.reset_parameters()
-        scale = 1 / math.sqrt(self.group.algebra_dim)
+        scale = 0.5 / math.sqrt(self.group.algebra_dim)
         nn.init.normal_(self.weight, std=scale / math.sqrt(self.first.out_features))
         if not self.linear:
             nn.init.normal_(self.weight.data[..., -1], std=scale)
+        if self.emits_directions:
+            self.weight.data[0, ..., -1] += 1
 
     def features(self, aligned: Float[Tensor, "*batch i"]) -> Float[Tensor, "*batch f"]:
         """What the last linear map sees: the hidden layer and, with a bias, a constant 1."""

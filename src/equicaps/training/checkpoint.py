@@ -30,6 +30,8 @@ class TrainedModel(NamedTuple):
     data: str
     figures: dict[str, Number]
     config: dict[str, Any]
+    content: dict[str, Any]
+    """All that the file says, for model cards."""
 
 
 def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> None:
@@ -83,4 +85,6 @@ def load_model(path: Path | str) -> TrainedModel:
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{path} holds a network that this equicaps cannot build: {error}") from error
     network.eval()
-    return TrainedModel(network, tuple(content["classes"]), content["data"], content["figures"], content["config"])
+    return TrainedModel(
+        network, tuple(content["classes"]), content["data"], content["figures"], content["config"], content
+    )

@@ -23,6 +23,7 @@ class Model:
     num_classes: int = 10
     in_channels: int = 1
     image_size: int = 32
+    pad: bool = False
     decoder: bool = False
 
     def __post_init__(self) -> None:
@@ -37,6 +38,7 @@ class Model:
                 num_classes=self.num_classes,
                 in_channels=self.in_channels,
                 image_size=self.image_size,
+                pad=self.pad,
                 decoder=self.decoder,
             )
 

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from equicaps.data import Augmentation as CentredViews
 from equicaps.data import Dataset
+from equicaps.metrics import class_zeros
 from equicaps.models import GroupCapsNet
 from equicaps.training.checkpoint import (
     MODEL,
@@ -24,12 +26,14 @@ from equicaps.training.checkpoint import (
 from equicaps.training.config import Number, TrainConfig
 from equicaps.training.distributed import World, choose_device
 from equicaps.training.errors import MisuseError
-from equicaps.training.evaluation import Evaluation
+from equicaps.training.evaluation import Evaluation, on_cpu
 from equicaps.training.files import prepare_folder
 from equicaps.training.interrupt import StopRequest
 from equicaps.training.record import Record, write_result
 from equicaps.training.sampler import Augmentation
 from equicaps.training.trainer import StepFigures, Trainer
+
+ZERO_IMAGES = 2000
 
 
 class Progress(NamedTuple):
@@ -226,7 +230,15 @@ class _Run:
                    "figures": self.curve[-1] if self.curve else {}, "processes": self.world.size}  # fmt: skip
         write_result(self.folder, content)
         if isinstance(trainer.best, GroupCapsNet):
-            save_model(self.folder / MODEL, trainer.best, {**content, "data": self.data.name})
+            card = {"data": self.data.name, "zeros": self._zeros(), "frame": self.data.images.shape[-1]}
+            save_model(self.folder / MODEL, trainer.best, {**content, **card})
+
+    def _zeros(self) -> list[float]:
+        """The angles that the network gives to upright images, from some of the training images as they are."""
+        some = self.data.take(slice(None, ZERO_IMAGES))
+        ready = CentredViews(self.config.model.image_size)(some.images).images
+        network = on_cpu(self.trainer.best.eval())
+        return class_zeros(network, ready, some.labels, classes=len(some.classes))
 
     def _content(self) -> dict[str, Any]:
         return {"config": self.config.to_dict(), "data": self._data(), "classes": list(self.data.classes),

@@ -1,0 +1,61 @@
+"""CPU-milliseconds of the augmentations for a batch of 64 digits, and their share of a steerable training step.
+
+Run: python benchmarks/augmentation.py. One thread, float32, embedded digits. The step (32x32, forward, loss, backward,
+optimiser) is measured in the same run: the share does not depend on the machine's speed. CPU time, not wall time; the
+median of the repetitions.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+from equicaps.data import ROTATED, TRANSLATED, UPRIGHT, embedded_digits
+from equicaps.data.regenerated import AFFINE
+from equicaps.losses import Objective
+from equicaps.models import GroupCapsNet
+
+BATCH = 64
+
+
+def milliseconds(function: Callable[[], object], repetitions: int) -> float:
+    function()
+    times = []
+    for _ in range(repetitions):
+        start = time.process_time()
+        function()
+        times.append(time.process_time() - start)
+    return statistics.median(times) * 1000
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    digits = embedded_digits("train").take(slice(BATCH))
+    network, objective = GroupCapsNet.from_preset("steerable"), Objective(consistency=0.3)
+    optimizer = torch.optim.AdamW(network.parameters())
+    order = torch.arange(BATCH // 2).repeat(2)  # two views of each digit
+    views, degrees = ROTATED(digits.images[order])
+
+    def step() -> None:
+        loss = objective(network(views), views, digits.labels[order], degrees)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+
+    whole = milliseconds(step, 9)
+    print(f"{'steerable training step':<24} {whole:8.2f} ms")
+    rows = {
+        "upright, 32x32": UPRIGHT,
+        "rotated, 32x32": ROTATED,
+        "translated, 40x40": TRANSLATED,
+        "affine, 40x40": AFFINE,
+    }
+    for name, augmentation in rows.items():
+        cost = milliseconds(lambda augmentation=augmentation: augmentation(digits.images), 200)
+        print(f"{name:<24} {cost:8.2f} ms {cost / whole:7.1%} of the step")
+
+
+if __name__ == "__main__":
+    main()

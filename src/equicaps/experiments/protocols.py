@@ -1,0 +1,87 @@
+"""The paper's data protocols: what a network is trained on, how images are changed on the fly, what it is tested on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+from equicaps.data import (
+    ROTATED,
+    Augmentation,
+    Dataset,
+    embedded_digits,
+    load_mnist,
+    regenerate_affnist,
+    regenerate_mnist_rot,
+)
+from equicaps.training import AnyAngle, AsTheyAre, Evaluation
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Training images, their augmentation, and the test."""
+
+    training: Callable[[], Dataset]
+    augmentation: Augmentation
+    test: Callable[[], Evaluation]
+    size: int = 32
+    turned: bool = True
+    """Whether the views of one image differ by a turn, so that poses can be compared."""
+
+
+@cache
+def mnist(split: str) -> Dataset:
+    """MNIST, read once."""
+    return load_mnist("train") if split == "train" else load_mnist("test")
+
+
+def _centred(data: Dataset, size: int = 32) -> Dataset:
+    return replace(data, images=Augmentation(size)(data.images).images)
+
+
+def _first(count: int) -> Dataset:
+    data = mnist("train").take(slice(None, count))
+    return replace(data, name=f"{data.name}, first {count:,}")
+
+
+PROTOCOLS = {
+    "rotated": Protocol(lambda: _first(50_000), ROTATED, lambda: AnyAngle(mnist("test"))),
+    "mnist_rot": Protocol(
+        lambda: regenerate_mnist_rot("train", mnist("train"), mnist("test")),
+        replace(ROTATED, interpolation="bicubic"),
+        lambda: AsTheyAre(_centred(regenerate_mnist_rot("test", mnist("train"), mnist("test")))),
+    ),
+    "affnist": Protocol(
+        lambda: _first(50_000),
+        Augmentation(40, placement="ink"),
+        lambda: AsTheyAre(regenerate_affnist("test", mnist("train"), mnist("test"))),
+        size=40,
+        turned=False,
+    ),
+    "upright": Protocol(
+        lambda: mnist("train"), Augmentation(32, shift=1.0), lambda: AnyAngle(mnist("test")), turned=False
+    ),
+}
+"""Name -> protocol. MNIST-rot is augmented with further turns; affNIST is trained on MNIST digits placed at random on
+40x40, never turned; upright digits are shifted by up to a pixel, never turned."""
+
+QUICK = {
+    name: replace(
+        protocol,
+        training=lambda: embedded_digits("train"),
+        test={
+            "mnist_rot": lambda: AsTheyAre(_centred(_few_rotated())),
+            "affnist": lambda: AsTheyAre(_few_affine()),
+        }.get(name, lambda: AnyAngle(embedded_digits("test"))),
+    )
+    for name, protocol in PROTOCOLS.items()
+}
+"""The same with the digits in the package, for tests; its figures never enter the tables."""
+
+
+def _few_rotated() -> Dataset:
+    counts = (1, 1, len(embedded_digits("test")))
+    return regenerate_mnist_rot("test", embedded_digits("train"), embedded_digits("test"), counts=counts)
+
+
+def _few_affine() -> Dataset:
+    return regenerate_affnist("test", embedded_digits("train"), embedded_digits("test"))

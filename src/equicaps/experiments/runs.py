@@ -1,0 +1,100 @@
+"""Every training behind the tables, by name."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from equicaps.experiments.protocols import PROTOCOLS, QUICK
+from equicaps.losses import Objective
+from equicaps.training import Budget, Model, Optimiser, Progress, TrainConfig, train
+from equicaps.training.checkpoint import MODEL
+from equicaps.training.files import write_bytes
+from equicaps.training.record import RESULT
+
+RUNS_FOLDER = "runs"
+QUICK_STEPS = 25
+
+
+@dataclass(frozen=True)
+class Run:
+    """A preset on a protocol for a number of steps of 64 views."""
+
+    protocol: str
+    preset: str
+    steps: int
+    consistency: float = 0.3
+    reconstruction: float = 0.0
+    spread: float = 0.3
+    rate: float = 6e-3
+
+    def config(self, *, quick: bool = False) -> TrainConfig:
+        """The training that this is."""
+        protocol = PROTOCOLS[self.protocol]
+        views = 1 if self.protocol == "upright" else 2
+        # The paper's blocks need multiples of 32.
+        pad = bool(protocol.size % 32) and not self.preset.startswith("steerable")
+        return TrainConfig(
+            Budget(steps=QUICK_STEPS if quick else self.steps),
+            Model(self.preset, image_size=protocol.size, pad=pad, decoder=self.reconstruction > 0),
+            Optimiser(rate=self.rate),
+            Objective(
+                spread=self.spread,
+                consistency=self.consistency if views == 2 else 0.0,
+                reconstruction=self.reconstruction,
+            ),
+            views=views,
+        )
+
+
+RUNS = {
+    "rotated-steerable": Run("rotated", "steerable", 6000, reconstruction=2.0),
+    "upright-steerable": Run("upright", "steerable", 3000),
+    "mnist_rot-steerable": Run("mnist_rot", "steerable", 3500),
+    "affnist-steerable": Run("affnist", "steerable", 2500),
+    "rotated-steerable-reconstruction": Run("rotated", "steerable", 2000, consistency=0.0, reconstruction=2.0),
+    "rotated-steerable-labels_only": Run("rotated", "steerable", 2000, consistency=0.0),
+    "rotated-steerable_capsules": Run("rotated", "steerable_capsules", 2000),
+    "mnist_rot-steerable_capsules": Run("mnist_rot", "steerable_capsules", 1600),
+    "affnist-steerable_capsules": Run("affnist", "steerable_capsules", 1500),
+    "rotated-steerable_cnn": Run("rotated", "steerable_cnn", 1600, consistency=0.0, spread=0.0),
+    "mnist_rot-steerable_cnn": Run("mnist_rot", "steerable_cnn", 1200, consistency=0.0, spread=0.0),
+    "affnist-steerable_cnn": Run("affnist", "steerable_cnn", 1000, consistency=0.0, spread=0.0),
+    "rotated-plain_cnn": Run("rotated", "plain_cnn", 2000, consistency=0.0, spread=0.0),
+    "mnist_rot-plain_cnn": Run("mnist_rot", "plain_cnn", 1600, consistency=0.0, spread=0.0),
+    "affnist-plain_cnn": Run("affnist", "plain_cnn", 1000, consistency=0.0, spread=0.0),
+    "upright-plain_cnn": Run("upright", "plain_cnn", 1500, spread=0.0),
+    "rotated-paper": Run("rotated", "paper", 1000, spread=1.0, rate=3e-3),
+    "rotated-capsules_only": Run("rotated", "capsules_only", 1000, spread=1.0, rate=3e-3),
+    "rotated-steerable-short": Run("rotated", "steerable", 1000),
+}
+"""Name -> training; roughly in order of importance."""
+
+
+def execute(
+    name: str, results: Path, *, quick: bool = False, watch: Callable[[Progress], None] | None = None
+) -> dict[str, Any]:
+    """The record of a training, from ``results/runs/NAME.json`` if it is there, otherwise trained (or resumed) now.
+
+    While it trains, everything is in ``results/unfinished/NAME``; the weights end up beside the record.
+    """
+    folder, unfinished = results / RUNS_FOLDER, results / "unfinished" / name
+    if (folder / f"{name}.json").exists():
+        return json.loads((folder / f"{name}.json").read_text())
+    run = RUNS[name]
+    protocol = (QUICK if quick else PROTOCOLS)[run.protocol]
+    config = run.config(quick=quick)
+    if quick:
+        config = replace(config, intervals=replace(config.intervals, evaluations=1))
+    result = train(
+        config, protocol.training(), protocol.augmentation, folder=unfinished, evaluation=protocol.test(),
+        resume=True, watch=watch,
+    )  # fmt: skip
+    if not result.finished:
+        raise KeyboardInterrupt
+    record = json.loads((unfinished / RESULT).read_text()) | {"run": name, "protocol": run.protocol, "quick": quick}
+    folder.mkdir(parents=True, exist_ok=True)
+    (unfinished / MODEL).replace(folder / f"{name}.safetensors")
+    write_bytes(folder / f"{name}.json", (json.dumps(record, indent=1) + "\n").encode())
+    return record

@@ -1,0 +1,61 @@
+"""What a user should know about a trained model."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from equicaps.training.checkpoint import TrainedModel
+from equicaps.training.config import Number
+
+CONVENTION = (
+    "Angles are degrees, counter-clockwise as a person sees the image; an upright image of a class reads about 0. "
+    "Exact under turns by 90 degrees, approximate in between."
+)
+
+
+@dataclass(frozen=True)
+class Card:
+    """The model card, stored with the weights.
+
+    Attributes:
+        name: of the model.
+        task: one sentence.
+        data: what it was trained on.
+        classes: names, in the order of the scores.
+        zeros: for each class the angle in degrees that the network itself gives to upright images.
+        figures: name -> measured value, see ``command``.
+        command: what prints the figures.
+        licence: of weights and data.
+        frame: side to which images are brought before they are padded to the network's size.
+        training: the training's settings, for the record.
+        convention: what angles mean and what is exact.
+    """
+
+    name: str
+    task: str
+    data: str
+    classes: tuple[str, ...]
+    zeros: tuple[float, ...]
+    figures: dict[str, Number] = field(default_factory=dict)
+    command: str = ""
+    licence: str = ""
+    frame: int = 32
+    training: dict[str, Any] = field(default_factory=dict)
+    convention: str = CONVENTION
+
+    @classmethod
+    def of(cls, name: str, trained: TrainedModel) -> "Card":
+        """What the file of a training tells."""
+        content = trained.content
+        texts = {key: content[key] for key in ("name", "task", "command", "licence", "frame") if key in content}
+        return cls(
+            **{"name": name, "task": f"tells {len(trained.classes)} classes and how they are turned", **texts},
+            data=trained.data,
+            classes=trained.classes,
+            zeros=tuple(content.get("zeros", (0.0,) * len(trained.classes))),
+            figures=trained.figures,
+            training=trained.config,
+        )
+
+    def __post_init__(self) -> None:
+        if len(self.zeros) != len(self.classes):
+            raise ValueError(f"Card: {len(self.classes)} classes, but {len(self.zeros)} zero angles.")

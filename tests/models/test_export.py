@@ -1,0 +1,35 @@
+"""Whole networks export for any batch size, and the programs give the numbers of the eager network."""
+
+import io
+
+import onnxruntime
+import pytest
+import torch
+
+
+def images(n):
+    """Smooth blobs: on pixel noise the poses would be ill-conditioned."""
+    return torch.nn.functional.interpolate(torch.rand(n, 1, 8, 8), 32, mode="bilinear")
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("name", ["steerable", "steerable_capsules", "paper"])
+def test_torch_and_onnx_programs_give_the_same_numbers_for_any_batch_size(name):
+    from equicaps.models import GroupCapsNet  # the plain one
+
+    network = GroupCapsNet.from_preset(name)
+    network.train()(images(8))
+    network.eval()
+    any_size = ({0: torch.export.Dim("batch", min=2)},)
+    program = torch.export.export(network, (images(3),), dynamic_shapes=any_size)
+    more = images(5)
+    expected = [output.detach() for output in network(more)[:3]]
+    for actual, exact in zip(program.module()(more)[:3], expected, strict=True):
+        torch.testing.assert_close(actual, exact, rtol=1e-4, atol=1e-4)
+
+    buffer = io.BytesIO()
+    torch.onnx.export(program, dynamo=True, verbose=False).save(buffer)
+    session = onnxruntime.InferenceSession(buffer.getvalue(), providers=["CPUExecutionProvider"])
+    outputs = session.run(None, {session.get_inputs()[0].name: more.numpy()})
+    for actual, exact in zip(outputs[:3], expected, strict=True):
+        torch.testing.assert_close(torch.from_numpy(actual), exact, rtol=1e-3, atol=1e-3)
