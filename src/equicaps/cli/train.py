@@ -91,6 +91,8 @@ def train(
     console.print(
         f"{config.model.preset}: {parameters:,} parameters; {training!r}; {out}", markup=False, soft_wrap=True
     )
+    if training.note:
+        _say(console, training.note)
     with reported(console), TrainingBar(console) as bar:
         result = run(
             config, training, augmentation, folder=out, network=network, evaluation=AnyAngle(test, side),
