@@ -6,6 +6,7 @@ import signal
 from dataclasses import replace
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from equicaps.cli.main import app
@@ -61,6 +62,33 @@ def test_ctrl_c_then_resume_with_nothing_but_the_folder(tmp_path, monkeypatch):
     other = run("digits", "--resume", "--out", tmp_path, "--rate", 0.1)
     assert other.exit_code == 2
     assert "optimiser.rate: 0.001 -> 0.1" in other.stderr
+
+
+@pytest.fixture
+def cells(tmp_path, monkeypatch):
+    for number in range(6):
+        path = tmp_path / "cells" / ("round" if number % 2 else "long") / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (8, 8), 20 * number).save(path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "cells"
+
+
+@pytest.mark.parametrize("options", [(), ("--resume",)], ids=["new", "nothing to resume"])
+@pytest.mark.parametrize("write", [lambda path: path.name, lambda path: f"./{path.name}", str], ids=["a", "./a", "/a"])
+def test_a_folder_is_trained_at_its_own_size_however_it_is_written(write, options, cells):
+    result = run(write(cells), "--steps", 1, "--json", *options, *OPTIONS)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["config"]["model"]["image_size"] == 64
+    assert "6 images of 64x64, grey: 6 scaled" in result.stderr  # what was done to the images
+    assert (cells.parent / "runs" / "cells-steerable_cnn" / "model.safetensors").exists()
+
+
+def test_a_resumed_run_keeps_its_size(cells):
+    run(cells, "--steps", 1, "--size", 32, "--out", "run", *OPTIONS)
+    resumed = run(cells, "--resume", "--out", "run", "--json")
+    assert resumed.exit_code == 0, resumed.output
+    assert json.loads(resumed.stdout)["config"]["model"]["image_size"] == 32
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ def test_ink_stays_inside_and_reaches_every_side(digits, interpolation, monkeypa
     calls = []
     monkeypatch.setattr(augmentation, "warp", lambda *given: calls.append(given) or warp(*given))
     many = digits.repeat(8, 1, 1, 1)
-    views, _ = Augmentation(40, 20.0, 0.2, (0.8, 1.2), "ink", interpolation)(many, seeded())
+    augment = Augmentation(40, rotation=20.0, shear=0.2, scale=(0.8, 1.2), placement="ink", interpolation=interpolation)
+    views, _ = augment(many, seeded())
     [(_, back, shift, _, _)] = calls
     wide = warp(many, back, shift, 60, interpolation)
     torch.testing.assert_close(wide[..., 10:50, 10:50], views, rtol=1e-4, atol=1e-4)
@@ -102,6 +103,33 @@ def test_scale_then_shear_then_turn():
     torch.testing.assert_close(centre, expected, rtol=0, atol=0.1)
 
 
+def test_shift_moves_a_centred_image_by_up_to_that_much_along_both_axes():
+    """A square whose centre of mass tells where it went: uniform over [-3, 3] x [-3, 3], and independent."""
+    images = torch.zeros(2000, 1, 28, 28)
+    images[..., 12:16, 12:16] = 1
+    views, degrees = Augmentation(32, shift=3.0)(images, seeded())
+    axis = torch.arange(32.0) - 15.5
+    weight = views[:, 0] / views.sum((1, 2, 3))[:, None, None]
+    places = torch.stack(((weight * axis).sum((1, 2)), (weight * axis[:, None]).sum((1, 2))))
+    assert degrees.abs().max() == 0
+    assert places.abs().max() < 3.01
+    for along in places:
+        counts = torch.histc(along, 6, -3.01, 3.01)
+        assert (counts - 2000 / 6).abs().max() < 4 * math.sqrt(2000 / 6)
+    assert abs(torch.corrcoef(places)[0, 1]) < 0.1
+
+
+def test_without_shift_a_centred_image_stays():
+    """Control for the test above."""
+    views, _ = Augmentation(32)(torch.ones(3, 1, 4, 4), seeded())
+    torch.testing.assert_close(views[..., 14:18, 14:18], torch.ones(3, 1, 4, 4), rtol=1e-4, atol=1e-4)
+
+
+def test_settings_are_named_so_that_a_new_one_moves_none():
+    with pytest.raises(TypeError, match="positional argument"):
+        Augmentation(40, 20.0)
+
+
 def test_the_seed_decides(digits, dtype):
     augment, images = Augmentation(32, rotation=180.0, placement="ink"), digits.to(dtype)
     first, again, other = (augment(images, seeded(seed)) for seed in (1, 1, 2))
@@ -125,6 +153,8 @@ def test_views_of_colour_images_that_are_not_square():
         ({"size": 8, "rotation": 181.0}, "rotation must be 0 to 180"),
         ({"size": 8, "rotation": math.nan}, "rotation must be"),
         ({"size": 8, "shear": -0.1}, "shear must be 0 or more"),
+        ({"size": 8, "shift": -1.0}, "shift must be 0 or more"),
+        ({"size": 8, "shift": math.inf}, "shift must be 0 or more"),
         ({"size": 8, "scale": (0.0, 1.0)}, "scale must be"),
         ({"size": 8, "scale": (1.2, 1.0)}, "scale must be"),
     ],

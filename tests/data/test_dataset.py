@@ -19,6 +19,33 @@ def test_take_keeps_name_and_classes():
     assert repr(data) == "Dataset('letters', 3 x 1 x 4 x 5, 2 classes)"
 
 
+ORDERS = {"sorted": torch.arange(40) // 10, "in turns": torch.arange(40) % 4}
+
+
+@pytest.mark.parametrize("count", [10, 20, 39])
+@pytest.mark.parametrize("labels", ORDERS.values(), ids=ORDERS)
+def test_some_images_show_every_class_whatever_the_order(labels, count):
+    data = Dataset("letters", torch.rand(40, 1, 4, 5), labels, tuple("abcd"))
+    some = data.some(count)
+    assert torch.bincount(some.labels, minlength=4).min() >= count // 10
+    places = [(data.images == image).flatten(1).all(1).nonzero().item() for image in some.images]
+    assert len(places) == count
+    assert places == sorted(set(places))  # none twice
+    assert torch.equal(data.some(count).images, some.images)
+
+
+def test_the_first_and_every_fourth_would_not():
+    """Control for the test above: each of the simple choices misses classes in one of the orders."""
+    assert set(ORDERS["sorted"][:10].tolist()) == set(ORDERS["in turns"][::4].tolist()) == {0}
+
+
+def test_some_of_few_are_all():
+    data = make([0, 1, 1])
+    assert len(data.some(None)) == len(data.some(3)) == len(data.some(99)) == 3
+    with pytest.raises(ValueError, match="at least 1"):
+        data.some(0)
+
+
 @pytest.mark.parametrize("labels", [[0, 1, 2], [0, -1, 1]])
 def test_labels_outside_the_classes_are_refused(labels):
     with pytest.raises(ValueError, match=r"letters: labels must be 0 to 1 \(there are 2 classes\), but reach from"):

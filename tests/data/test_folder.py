@@ -1,4 +1,5 @@
 import io
+import shutil
 import struct
 import sys
 import zlib
@@ -10,7 +11,7 @@ from PIL import Image
 
 from equicaps.data import DamagedFileError, images, load_folder
 
-RED, GREY = (200, 0, 0), (90, 90, 90)
+GREY = (90, 90, 90)
 
 
 def save(path, size=(8, 8), colour=90, mode="L"):
@@ -77,6 +78,7 @@ def test_scaling_down_smooths(folder):
     board = (np.indices((64, 64)).sum(0) % 2 * 255).astype(np.uint8)
     for name in ("cat", "dog"):
         for number in range(20):
+            board[0, 0] = number  # copies would be left out
             Image.fromarray(board).save(folder / name / f"board{number}.png")
     pixels = load_folder(folder, size=8).train.images
     assert ((pixels > 0.45) & (pixels < 0.55)).flatten(1).all(1).sum() > 20
@@ -87,7 +89,7 @@ def test_colour_is_decided_from_the_images_or_the_argument(folder):
     assert load_folder(folder).train.images.shape[1] == 1
     assert load_folder(folder, channels=3).train.images.shape[1] == 3
     for number in range(3):
-        save(folder / "dog" / f"red{number}.jpg", colour=RED, mode="RGB")
+        save(folder / "dog" / f"red{number}.png", colour=(200 + number, 0, 0), mode="RGB")
     train = load_folder(folder).train
     assert train.images.shape[1] == 3
     assert train.note.startswith("19 images of 8x8, colour")
@@ -133,6 +135,66 @@ def test_files_that_are_not_images_are_counted(folder):
     (folder / ".DS_Store").write_text("hidden")
     (folder / ".thumbnails").mkdir()
     assert load_folder(folder).train.note.endswith("; 1 files that are not images ignored")
+
+
+@pytest.mark.parametrize("place", [".ipynb_checkpoints", "more/.thumbnails/small", "more/.hidden"])
+def test_hidden_folders_do_not_count(folder, place):
+    """What an editor keeps beside the images is no image; a folder that is not hidden is looked into."""
+    save(folder / "cat" / place / "0-checkpoint.png", colour=250)
+    (folder / "cat" / place / "notes.txt").write_text("hidden as well")
+    train, test = load_folder(folder)
+    assert 250 not in levels(train) + levels(test)
+    assert test.note == "15 images of 8x8, grey: none changed"
+    save(folder / "cat" / "more" / "seen.png", colour=250)
+    assert 250 in levels(load_folder(folder).train) + levels(load_folder(folder).test)
+
+
+def test_hidden_folders_above_the_images_do_not_matter(folder, tmp_path):
+    (tmp_path / ".cache").mkdir()
+    folder.rename(tmp_path / ".cache" / "pets")
+    assert len(load_folder(tmp_path / ".cache" / "pets").train) == 12
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_copies_within_a_class_are_read_once(folder, seed):
+    """No image is in both parts, whichever way they are divided."""
+    for number in range(10):
+        shutil.copy(folder / "cat" / f"{number}.png", folder / "cat" / f"copy of {number}.png")
+    train, test = load_folder(folder, seed=seed)
+    assert sorted(levels(train) + levels(test)) == [*range(10), *range(100, 105)]
+    assert test.note == "15 images of 8x8, grey: none changed; 10 copies left out"
+
+
+def test_a_training_image_that_is_also_a_test_image_is_left_to_the_test(tmp_path):
+    for part, names in (("train", (1, 2, 3)), ("test", (3, 4))):
+        for name, start in (("cat", 0), ("dog", 100)):
+            for number in names:
+                save(tmp_path / part / name / f"{part}{number}.png", colour=start + number)
+    train, test = load_folder(tmp_path)
+    assert sorted(levels(train)) == [1, 2, 101, 102]
+    assert sorted(levels(test)) == [3, 4, 103, 104]
+    assert train.note.endswith("; 2 copies left out")
+    for number in (1, 2):
+        (tmp_path / "train" / "cat" / f"train{number}.png").unlink()
+    with pytest.raises(ValueError, match=r"train/cat holds only copies of test images"):
+        load_folder(tmp_path)
+
+
+def test_one_image_in_two_classes_is_named(folder):
+    shutil.copy(folder / "cat" / "3.png", folder / "dog" / "also3.png")
+    train, test = load_folder(folder)
+    assert len(train) + len(test) == 16
+    named = "1 files are the same in different classes, such as cat/3.png and dog/also3.png"
+    assert test.note == f"16 images of 8x8, grey: none changed; {named}"
+
+
+def test_a_third_folder_beside_train_and_test_is_told(tmp_path):
+    for number, part in enumerate(("train", "test", "valid", ".git")):
+        for start, name in enumerate(("cat", "dog")):
+            save(tmp_path / part / name / "a.png", colour=10 * number + start)
+    train, test = load_folder(tmp_path)
+    assert len(train) == len(test) == 2
+    assert train.note.endswith("; folder 'valid' beside train and test ignored")
 
 
 @pytest.mark.parametrize("harm", ["truncated", "text", "empty", "corrupted"])

@@ -33,6 +33,7 @@ def test_unknown_settings_are_named():
         (lambda: Optimiser(clip=0.0), "positive"),
         (lambda: Hardware(processes=0), "positive"),
         (lambda: Intervals(log_steps=0), "positive"),
+        (lambda: Intervals(evaluation_images=0), "positive"),
         (lambda: TrainConfig(Budget(steps=1), batch=63), "multiple of the 2 views"),
         (lambda: TrainConfig(Budget(steps=1), views=1), "consistency"),
         (lambda: TrainConfig(Budget(steps=1), views=3), "one of 1, 2"),

@@ -57,11 +57,11 @@ def train(
     """
     console = Console(stderr=True, quiet=os.environ.get("RANK", "0") != "0")
     with settings_reported(console):
-        name = data if data in ("digits", "mnist") else Path(data).resolve().name
-        out = out or Path("runs") / f"{name}-{preset or 'steerable'}"
-        config = _saved(out) if resume else None
-        config = config or TrainConfig(Budget(minutes=2.0))
-        side = size or (config.model.image_size if resume else DIGIT_SIZE if data == name else FOLDER_SIZE)
+        digits = data in ("digits", "mnist")
+        out = out or Path("runs") / f"{data if digits else Path(data).resolve().name}-{preset or 'steerable'}"
+        saved = _saved(out) if resume else None
+        config = saved or TrainConfig(Budget(minutes=2.0))
+        side = size or (saved.model.image_size if saved else DIGIT_SIZE if digits else FOLDER_SIZE)
         training, test = _load(data, side)
         model = {"preset": preset, "decoder": bool(reconstruction) or None, "image_size": side,
                  "num_classes": len(training.classes), "in_channels": training.images.shape[1]}  # fmt: skip
@@ -91,6 +91,8 @@ def train(
     console.print(
         f"{config.model.preset}: {parameters:,} parameters; {training!r}; {out}", markup=False, soft_wrap=True
     )
+    if training.note:
+        _say(console, training.note)
     with reported(console), TrainingBar(console) as bar:
         result = run(
             config, training, augmentation, folder=out, network=network, evaluation=AnyAngle(test, side),

@@ -1,7 +1,7 @@
 """Random views of a batch, made on the fly: the paper's protocols."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, NamedTuple
 
 import torch
@@ -39,6 +39,7 @@ class Augmentation:
     """
 
     size: int
+    _: KW_ONLY
     rotation: float = 0.0
     shear: float = 0.0
     scale: tuple[float, float] = (1.0, 1.0)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -46,3 +47,17 @@ class Dataset:
     def take(self, which: slice | Sequence[int] | Int[Tensor, " m"]) -> "Dataset":
         """The chosen images, under the same name."""
         return Dataset(self.name, self.images[which], self.labels[which], self.classes, self.note)
+
+    def some(self, count: int | None) -> "Dataset":
+        """So many images from all over the set, always the same ones; None: all.
+
+        One from each of ``count`` stretches of equal length: a set in the order of its classes shows all of them. Drawn
+        (seeded) within its stretch: so does a set whose classes take turns.
+        """
+        if count is None or count >= len(self):
+            return self
+        if count < 1:
+            raise ValueError(f"{self.name}: `count` must be at least 1, or None for all images, but is {count}.")
+        bounds = torch.arange(count + 1) * len(self) // count
+        drawn = torch.rand(count, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        return self.take(bounds[:-1] + (drawn * bounds.diff()).long())

@@ -1,7 +1,9 @@
 """Your own images: one folder for each class."""
 
+import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median_low
 from typing import Literal, NamedTuple
@@ -35,6 +37,9 @@ def load_folder(
     Classes are the folders' names, sorted. Without folders ``train`` and ``test``, each class is divided at random.
     Images are fitted into one square; ``note`` of the result says what was done. Reading needs Pillow.
 
+    Hidden files and folders (``.ipynb_checkpoints``) do not count. Files of a class with the same bytes are read once,
+    for the test set if it has one of them; the same image in another encoding is not noticed.
+
     Args:
         path: the folder DATA.
         size: side of the images; by default the median of their longer sides.
@@ -53,18 +58,18 @@ def load_folder(
         raise ValueError(f"load_folder: test_fraction must lie between 0 and 1, but is {test_fraction}.")
     if size is not None and size < 1:
         raise ValueError(f"load_folder: size must be at least 1 pixel, but is {size}.")
-    parts, how = _parts(folder, test_fraction, seed)
+    parts, how, remarks = _parts(folder, test_fraction, seed)
     classes = tuple(parts["train"])
     images, labels, note = _read(parts, classes, size, channels)
-    ignored = _ignored(folder)
-    if ignored:
-        note = f"{note}; {ignored} files that are not images ignored"
+    if ignored := _ignored(folder):
+        remarks.append(f"{ignored} files that are not images ignored")
+    note = "; ".join((note, *remarks))
     name = folder.resolve().name
     return Splits(*(Dataset(f"{name} ({part}{how})", images[part], labels[part], classes, note) for part in parts))
 
 
-def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Files], str]:
-    """Files of both parts, and how they were divided."""
+def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Files], str, list[str]]:
+    """Files of both parts, how they were divided, and what is to be said about them."""
     given = [name for name in ("train", "test") if (folder / name).is_dir()]
     if len(given) == 1:
         other = "test" if given == ["train"] else "train"
@@ -78,26 +83,33 @@ def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Fil
             raise ValueError(
                 f"{folder}: train and test must have the same classes, but differ in {', '.join(differing)}."
             )
-        return parts, ""
-    classes = _classes(folder)
+        parts, remarks = _without_copies(folder, parts)
+        others = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and _visible(entry, folder))
+        remarks += [f"folder {name!r} beside train and test ignored" for name in others if name not in parts]
+        return parts, "", remarks
+    whole, remarks = _without_copies(folder, {"": _classes(folder)})
+    classes = whole[""]
     generator = random.Random(seed)
     train, test = {}, {}
     for name, files in classes.items():
         if len(files) < 2:
-            raise ValueError(f"{folder / name} holds one image; at least two are needed, one of them for the test set.")
+            raise ValueError(
+                f"{folder / name} holds one image; at least two are needed, without copies, one of "
+                "them for the test set."
+            )
         shuffled = generator.sample(files, len(files))
         count = min(max(1, round(len(files) * test_fraction)), len(files) - 1)
         test[name], train[name] = sorted(shuffled[:count]), sorted(shuffled[count:])
-    return {"train": train, "test": test}, f", {test_fraction:.0%} of each class for test, seed {seed}"
+    return {"train": train, "test": test}, f", {test_fraction:.0%} of each class for test, seed {seed}", remarks
 
 
 def _classes(folder: Path) -> Files:
     from equicaps.data.images import SUFFIXES
 
     classes = {
-        entry.name: sorted(file for file in entry.rglob("*") if file.suffix.lower() in SUFFIXES and _visible(file))
+        entry.name: sorted(file for file in _files(entry) if file.suffix.lower() in SUFFIXES)
         for entry in sorted(folder.iterdir())
-        if entry.is_dir() and _visible(entry)
+        if entry.is_dir() and _visible(entry, folder)
     }
     if len(classes) < 2:
         found = f"only {next(iter(classes))!r}" if classes else "none"
@@ -109,15 +121,56 @@ def _classes(folder: Path) -> Files:
     return classes
 
 
-def _visible(path: Path) -> bool:
-    return not path.name.startswith(".")
+def _without_copies(folder: Path, parts: dict[str, Files]) -> tuple[dict[str, Files], list[str]]:
+    """Each content once in a class, in the last part that has it; and what was found."""
+    contents = _contents(file for files in parts.values() for named in files.values() for file in named)
+    kept: dict[str, dict[str, list[Path]]] = {part: {} for part in parts}
+    first: dict[object, tuple[str, Path]] = {}
+    copies, contradictions = 0, []
+    for name in next(iter(parts.values())):
+        seen = set()
+        for part in reversed(parts):
+            kept[part][name] = []
+            for file in parts[part][name]:
+                if contents[file] in seen:
+                    copies += 1
+                    continue
+                seen.add(contents[file])
+                kept[part][name].append(file)
+                other, same = first.setdefault(contents[file], (name, file))
+                if other != name:
+                    contradictions.append(f"{same.relative_to(folder)} and {file.relative_to(folder)}")
+            if not kept[part][name]:
+                raise ValueError(f"{folder / part / name} holds only copies of test images; add some that are not.")
+    remarks = [f"{copies} copies left out"] if copies else []
+    if contradictions:
+        remarks.append(f"{len(contradictions)} files are the same in different classes, such as {contradictions[0]}")
+    return dict(kept), remarks
+
+
+def _contents(files: Iterable[Path]) -> dict[Path, object]:
+    """Something for each file that is equal for equal bytes; files are read only where their sizes agree."""
+    sizes = {file: file.stat().st_size for file in files}
+    often = Counter(sizes.values())
+    return {
+        file: (size, hashlib.sha256(file.read_bytes()).digest() if often[size] > 1 else b"")
+        for file, size in sizes.items()
+    }
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """All files below a folder that are not hidden, nor in a hidden folder."""
+    return (file for file in folder.rglob("*") if file.is_file() and _visible(file, folder))
+
+
+def _visible(path: Path, root: Path) -> bool:
+    return not any(part.startswith(".") for part in path.relative_to(root).parts)
 
 
 def _ignored(folder: Path) -> int:
     from equicaps.data.images import SUFFIXES
 
-    files = (file for file in folder.rglob("*") if file.is_file() and _visible(file))
-    return sum(file.suffix.lower() not in SUFFIXES for file in files)
+    return sum(file.suffix.lower() not in SUFFIXES for file in _files(folder))
 
 
 def _read(

@@ -100,12 +100,14 @@ class Intervals:
     evaluations: int = 10
     """Evenly spaced, the last one at the end."""
     evaluation_images: int | None = 2000
-    """How many images all but the last evaluation look at."""
+    """How many images all but the last evaluation look at, from all over the set; None: all."""
     checkpoint_seconds: float = 240.0
     checkpoint_steps: int | None = None
 
     def __post_init__(self) -> None:
         _positive("Intervals: `log_steps`", self.log_steps)
+        if self.evaluation_images is not None:
+            _positive("Intervals: `evaluation_images`", self.evaluation_images)
         if self.checkpoint_steps is not None:
             _positive("Intervals: `checkpoint_steps`", self.checkpoint_steps)
 

@@ -12,7 +12,7 @@ from equicaps.models.output import CapsOutput
 from equicaps.training.config import Number
 
 Evaluation = Callable[[nn.Module, int | None], Mapping[str, Number]]
-"""A network in eval mode, and how many images to look at (None: all), to named figures."""
+"""A network in eval mode, and how many images to look at (from all over the set; None: all), to named figures."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class AnyAngle:
 
     def __call__(self, network: nn.Module, limit: int | None = None) -> dict[str, Number]:
         """Accuracies in percent, pose errors in degrees."""
-        images, labels = self.data.images[:limit], self.data.labels[:limit]
-        result = evaluate(on_cpu(network), images, labels, size=self.size, seed=self.seed, batch=self.batch)
+        data = self.data.some(limit)
+        result = evaluate(on_cpu(network), data.images, data.labels, size=self.size, seed=self.seed, batch=self.batch)
         return {
             "accuracy": result.accuracy.scores,
             "agreement_accuracy": result.accuracy.activations,
             "pose_error_mean": result.pose_error.mean,
             "pose_error_median": result.pose_error.median,
-            "images": len(images),
+            "images": len(data),
         }
 
 
@@ -47,13 +47,13 @@ class AsTheyAre:
     @torch.no_grad()
     def __call__(self, network: nn.Module, limit: int | None = None) -> dict[str, Number]:
         """Accuracies in percent."""
-        images, labels = self.data.images[:limit], self.data.labels[:limit]
+        data = self.data.some(limit)
         answer = on_cpu(network)
-        outputs = [answer(part) for part in images.split(self.batch)]
+        outputs = [answer(part) for part in data.images.split(self.batch)]
         parts = zip(*(output[:3] for output in outputs), strict=True)
         joined = CapsOutput(*(torch.cat(part) for part in parts))
-        found = accuracy(joined, labels)
-        return {"accuracy": found.scores, "agreement_accuracy": found.activations, "images": len(images)}
+        found = accuracy(joined, data.labels)
+        return {"accuracy": found.scores, "agreement_accuracy": found.activations, "images": len(data)}
 
 
 def on_cpu(network: nn.Module) -> Callable[[Tensor], CapsOutput]:
