@@ -7,6 +7,8 @@ try:
 except ImportError:  # pragma: no cover
     sys.exit("equicaps: the commands need more packages; install them with `pip install 'equicaps[train]'`.")
 
+from equicaps.cli.audit import audit
+from equicaps.cli.export import export
 from equicaps.cli.info import info
 from equicaps.cli.predict import predict
 from equicaps.cli.train import train
@@ -19,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (train, predict, upright, info):
+for command in (train, predict, upright, audit, export, info):
     app.command()(command)
 
 
