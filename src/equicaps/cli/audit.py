@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated
 
 import torch
@@ -99,10 +100,11 @@ def _show(certificate: Certificate, targets: list[Path]) -> None:
             f"{entry.degrees}°", *accuracies, f"{entry.pose_error_mean:.1f}°", f"{entry.pose_error_median:.1f}°"
         )
     console.print(table, highlight=False)
-    table = Table("layer", "turned by", "activations", "poses", "control", title="layers at any angle, relative error",
+    table = Table("layer", "activations", "poses", "control", title="layers at any angle, mean relative error",
                   title_justify="left", caption="control: poses left as they were", caption_justify="left")  # fmt: skip
-    for row in certificate.layers:
-        table.add_row(str(row.layer), f"{row.degrees}°", *(f"{value:.3f}" for value in row[2:]))
+    for number in sorted({row.layer for row in certificate.layers}):
+        rows = [row for row in certificate.layers if row.layer == number]
+        table.add_row(str(number), *(f"{fmean(row[k] for row in rows):.3f}" for k in (2, 3, 4)))
     if certificate.layers:
         console.print(table, highlight=False)
     for target in targets:

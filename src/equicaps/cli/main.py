@@ -8,6 +8,8 @@ except ImportError:  # pragma: no cover
     sys.exit("equicaps: the commands need more packages; install them with `pip install 'equicaps[train]'`.")
 
 from equicaps.cli.audit import audit
+from equicaps.cli.bench import bench
+from equicaps.cli.data import data
 from equicaps.cli.export import export
 from equicaps.cli.info import info
 from equicaps.cli.predict import predict
@@ -21,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (train, predict, upright, audit, export, info):
+for command in (train, predict, upright, audit, export, info, data, bench):
     app.command()(command)
 
 
