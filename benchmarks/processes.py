@@ -4,7 +4,8 @@ Run on an idle machine: python benchmarks/processes.py [--processes 2] [--batch 
 
 Trains the flagship on the embedded digits, turned on the fly: one process with BATCH views in a step, then several with
 BATCH views each (the doubled batch), in turn; wall time of the steps after a warm-up, best of the repeats. Also with
-one batch shared by all processes. Writes results/processes.json.
+one batch shared by all processes. Images per CPU-second tell, also on a busy machine, what the processes' talking
+costs. Writes results/processes.json.
 """
 
 import argparse
@@ -21,8 +22,8 @@ from equicaps.training.record import provenance
 WARM_UP = 8
 
 
-def speed(preset: str, processes: int, batch: int, steps: int) -> float:
-    """Images per second of wall time."""
+def speed(preset: str, processes: int, batch: int, steps: int) -> tuple[float, float]:
+    """Images per second of wall time, and per CPU-second of all processes together."""
     times = []
     config = TrainConfig(
         Budget(steps=WARM_UP + steps),
@@ -36,8 +37,8 @@ def speed(preset: str, processes: int, batch: int, steps: int) -> float:
         times.append(time.monotonic())
 
     with tempfile.TemporaryDirectory() as folder:
-        train(config, embedded_digits("train"), ROTATED, folder=folder, watch=watch)
-    return steps * batch / (times[-1] - times[WARM_UP - 1])
+        result = train(config, embedded_digits("train"), ROTATED, folder=folder, watch=watch)
+    return steps * batch / (times[-1] - times[WARM_UP - 1]), result.images / (60 * result.cpu_minutes)
 
 
 def main() -> None:
@@ -54,10 +55,13 @@ def main() -> None:
     print(f"load before the start: {load:.2f} on {os.cpu_count()} cores")
     cases = {"one": (1, batch), "several": (many, batch * many), "several, shared batch": (many, batch)}
     found: dict[str, list[float]] = {name: [] for name in cases}
+    efficiency: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(arguments.repeats):
         for name, (processes, views) in cases.items():
-            found[name].append(speed(arguments.preset, processes, views, arguments.steps))
-            print(f"{name}: {processes} x {views // processes} views, {found[name][-1]:.1f} images/s", flush=True)
+            wall, cpu = speed(arguments.preset, processes, views, arguments.steps)
+            found[name].append(wall)
+            efficiency[name].append(cpu)
+            print(f"{name}: {processes} x {views // processes} views, {wall:.1f} images/s, {cpu:.1f} per CPU-second")
     best = {name: max(values) for name, values in found.items()}
     ratios = {name: best[name] / best["one"] for name in cases}
     print(", ".join(f"{name}: {value:.2f}x" for name, value in ratios.items()))
@@ -67,6 +71,7 @@ def main() -> None:
         "load_before": load,
         "cores": os.cpu_count(),
         "images_per_second": found,
+        "images_per_cpu_second": efficiency,
         "best": best,
         "ratio_to_one": ratios,
         **provenance(),

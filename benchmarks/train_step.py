@@ -4,14 +4,13 @@ Run: python benchmarks/train_step.py [--quick] [--json results/train_step.json].
 one image, images per CPU-second of a training step (loss, backward, AdamW) and of inference, peak memory of a training
 step, and the fraction of the same core's matrix-product peak that the training step reaches (3 x forward multiply-adds,
 counted by torch's FlopCounterMode; the peak is measured before every row). Peers: an e2cnn C8 network, if e2cnn is
-installed (`pip install e2cnn`), and a plain CNN of about the same multiply-adds as `steerable`. Images are turned MNIST
-digits if EQUICAPS_DATA is set, else noise (on which the paper's layers, which skip empty windows, are slower).
+installed (`pip install e2cnn`), and a plain CNN of about the same multiply-adds as `steerable`. Images are the turned
+digits in the package, or with --noise dense noise (on which the paper's layers, which skip empty windows, are slower).
 """
 
 import argparse
 import ctypes
 import json
-import os
 import platform
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from equicaps.data import load_mnist, rotate
+from equicaps.data import embedded_digits, rotate
 from equicaps.models import PRESETS, GroupCapsNet
 
 SECONDS = 3.0
@@ -87,6 +86,10 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
+GROWING = ("steerable", "paper", "peer: plain CNN", "peer: e2cnn C8")
+"""Whose cost is also measured on larger images and other batches."""
+
+
 def peak_gflops() -> float:
     a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
     rate = speed(lambda: a @ b, 1, 0.5)
@@ -108,24 +111,23 @@ def resident(field: str) -> float:
     return int(line.split()[1]) / 1024
 
 
-def images_like_mnist(batch: int, size: int) -> Tensor:
-    """Turned MNIST digits, tiled to the size, or noise where EQUICAPS_DATA is not set."""
-    if "EQUICAPS_DATA" not in os.environ:
-        return torch.rand(batch, 1, size, size)
-    digits = rotate(load_mnist("test").images[:batch], torch.rand(batch) * 360, 32)
-    return digits.repeat(1, 1, size // 32, size // 32)
+def digits(batch: int, size: int) -> Tensor:
+    """Turned digits, tiled to the size."""
+    turned = rotate(embedded_digits("test").images[:batch], torch.rand(batch) * 360, 32)
+    return turned.repeat(1, 1, size // 32, size // 32)
 
 
 def scores_of(output: object) -> Tensor:
     return output if isinstance(output, Tensor) else output.scores  # type: ignore[attr-defined]
 
 
-def measure(name: str, batch: int, size: int, seconds: float) -> dict[str, float | str | int]:
+def measure(name: str, batch: int, size: int, kind: str, seconds: float) -> dict[str, float | str | int]:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     peak = peak_gflops()
     network = NETWORKS[name]()
-    images, labels = images_like_mnist(batch, size), torch.randint(10, (batch,))
+    images = digits(batch, size) if kind == "digits" else torch.rand(batch, 1, size, size)
+    labels = torch.randint(10, (batch,))
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4)
 
     def train() -> None:
@@ -147,7 +149,7 @@ def measure(name: str, batch: int, size: int, seconds: float) -> dict[str, float
     with torch.no_grad():
         inference = speed(lambda: network(images), batch, seconds)
     return {
-        "network": name, "images": "MNIST" if "EQUICAPS_DATA" in os.environ else "noise", "batch": batch, "size": size,
+        "network": name, "images": kind, "batch": batch, "size": size,
         "parameters": sum(p.numel() for p in network.parameters()),
         "multiply_adds": operations / 2, "training": training, "inference": inference, "peak_mib": memory,
         "core_gflops": peak, "fraction_of_peak": 3 * operations * training / 1e9 / peak,
@@ -159,23 +161,25 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--quick", action="store_true", help="only 32x32, batch 64")
     parser.add_argument("--only", choices=NETWORKS, help="one network")
-    parser.add_argument("--row", nargs=3, metavar=("NETWORK", "BATCH", "SIZE"), help=argparse.SUPPRESS)
+    parser.add_argument("--noise", action="store_true", help="dense noise instead of digits")
+    parser.add_argument("--row", nargs=4, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.row:
-        name, batch, size = arguments.row
-        print(json.dumps(measure(name, int(batch), int(size), SECONDS)))
+        name, batch, size, kind = arguments.row
+        print(json.dumps(measure(name, int(batch), int(size), kind, SECONDS)))
         return
     cases = [(name, 64, 32) for name in NETWORKS if arguments.only in (None, name)]
     if not arguments.quick:
-        cases += [("steerable", 64, size) for size in (64, 128)] + [
-            ("steerable", batch, 32) for batch in (16, 128, 256)
-        ]
+        growing = [name for name in GROWING if arguments.only in (None, name)]
+        cases += [(name, 64, size) for name in growing for size in (64, 128)]
+        cases += [(name, batch, 32) for name in growing for batch in (16, 32, 128, 256)]
+    kind = "noise" if arguments.noise else "digits"
     rows = []
     heads = ("batch", "size", "parameters", "mult-adds", "train/s", "infer/s", "memory", "of peak")
     widths = (5, 4, 10, 10, 8, 8, 9, 7)
     print(" " * 20, *(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True)))
     for name, batch, size in cases:
-        command = [sys.executable, __file__, "--row", name, str(batch), str(size)]
+        command = [sys.executable, __file__, "--row", name, str(batch), str(size), kind]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode:
             print(f"{name:<20} not measured: {result.stderr.strip().splitlines()[-1]}")

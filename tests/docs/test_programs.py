@@ -25,8 +25,8 @@ def test_readme_program_prints_what_the_readme_shows():
         assert float(figure) == pytest.approx(float(expected_figure), rel=0.1, abs=1e-5)
 
 
-def test_demo_shows_every_group_with_its_control():
-    table = run("examples/demo.py")
+def test_theorems_hold_for_every_group_with_its_control():
+    table = run("examples/theorems.py")
     assert table.count("holds") == 16
     assert "FAILS" not in table
 

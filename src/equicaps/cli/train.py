@@ -27,25 +27,25 @@ Out = Annotated[Path | None, typer.Option("--out", help="Folder of the run; by d
 
 def train(
     data: Annotated[str, typer.Argument(help="digits (in the package), mnist, or a FOLDER with one folder per class.")],
-    preset: Annotated[str | None, typer.Option(help=f"Network: {', '.join(PRESETS)}.  [default: steerable]")] = None,
+    preset: Annotated[str | None, typer.Option(help=f"{', '.join(PRESETS)}.", show_default="steerable")] = None,
     out: Out = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")] = False,
-    minutes: Annotated[float | None, typer.Option(help="CPU-minutes over all processes.  [default: 2]")] = None,
+    minutes: Annotated[float | None, typer.Option(help="CPU-minutes over all processes.", show_default="2")] = None,
     epochs: Annotated[float | None, typer.Option(help="Instead of minutes.")] = None,
     steps: Annotated[int | None, typer.Option(help="Instead of minutes.")] = None,
     processes: Annotated[int, typer.Option(min=1, help="On this machine, one thread each.")] = 1,
-    seed: Annotated[int | None, typer.Option(help="Of weights, order and augmentation.  [default: 0]")] = None,
-    batch: Annotated[int | None, typer.Option(help="Views in a step, over all processes.  [default: 64]")] = None,
-    rate: Annotated[float | None, typer.Option(help="Largest learning rate.  [default: 0.006]")] = None,
-    schedule: Annotated[Schedule | None, typer.Option(help="Of the rate.  [default: one_cycle]")] = None,
-    decay: Annotated[float | None, typer.Option(help="Weight decay.  [default: 0.001]")] = None,
-    clip: Annotated[float | None, typer.Option(help="Largest norm of the gradient.  [default: none]")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of weights, order and augmentation.", show_default="0")] = None,
+    batch: Annotated[int | None, typer.Option(help="Views in a step, over all processes.", show_default="64")] = None,
+    rate: Annotated[float | None, typer.Option(help="Largest learning rate.", show_default="0.006")] = None,
+    schedule: Annotated[Schedule | None, typer.Option(help="Of the rate.", show_default="one_cycle")] = None,
+    decay: Annotated[float | None, typer.Option(help="Weight decay.", show_default="0.001")] = None,
+    clip: Annotated[float | None, typer.Option(help="Largest norm of the gradient.", show_default="none")] = None,
     ema: Annotated[float | None, typer.Option(help="Average weights with this decay, e.g. 0.999.")] = None,
-    consistency: Annotated[float | None, typer.Option(help="Weight of the pose consistency.  [default: 0.3]")] = None,
-    spread: Annotated[float | None, typer.Option(help="Weight of the spread loss.  [default: 0]")] = None,
-    reconstruction: Annotated[float | None, typer.Option(help="Weight of a decoder's loss.  [default: 0]")] = None,
+    consistency: Annotated[float | None, typer.Option(help="Weight of pose consistency.", show_default="0.3")] = None,
+    spread: Annotated[float | None, typer.Option(help="Weight of the spread loss.", show_default="0.3")] = None,
+    reconstruction: Annotated[float | None, typer.Option(help="Weight of a decoder's loss.", show_default="0")] = None,
     upright: Annotated[bool, typer.Option("--upright", help="Train on images as they are, not turned.")] = False,
-    size: Annotated[int | None, typer.Option(help="Side of the images.  [default: digits 32, folders 64]")] = None,
+    size: Annotated[int | None, typer.Option(help="Side of the images.", show_default="digits 32, folders 64")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     save_every: Annotated[float, typer.Option(help="Minutes between checkpoints.")] = 4.0,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write logs for TensorBoard.")] = False,
@@ -104,9 +104,11 @@ def _report(console: Console, result: Result, out: Path, as_json: bool) -> None:
         hint = f"stopped after {result.step:,} steps; everything is saved. Continue with --resume --out {out}"
         _say(console, hint)
         raise typer.Exit(FAILED)
+    if console.quiet:  # not the first process: it has nothing to tell
+        return
     _say(console, describe(result.figures))
     _say(console, f"model: {out / MODEL}")
-    if as_json and not console.quiet:
+    if as_json:
         typer.echo(json.dumps(json.loads((out / RESULT).read_text())))
 
 

@@ -1,5 +1,6 @@
 """The training loop."""
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -128,6 +129,9 @@ class _Run:
 
     def begin(self, resume: bool) -> None:
         """Continue or start; only the first process needs to see the folder."""
+        mine = self._recipe()
+        if different := differences(json.loads(self.world.share(json.dumps(mine).encode())), mine):
+            raise MisuseError(f"the processes were started with different settings ({different}).")
         packed = b""
         if self.world.leads:
             prepare_folder(self.folder)
@@ -145,10 +149,9 @@ class _Run:
     def _compatible(
         self, tensors: dict[str, Tensor], content: dict[str, Any]
     ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        before, now = TrainConfig.from_dict(content["config"]).recipe(), self.config.recipe()
-        before["data"], now["data"] = content["data"], self._data()
-        if different := [f"{key}: {before[key]} -> {now[key]}" for key in before if before[key] != now[key]]:
-            raise MisuseError(f"the training in {self.folder} had other settings ({'; '.join(different)}).")
+        before = {**TrainConfig.from_dict(content["config"]).recipe(), "data": content["data"]}
+        if different := differences(before, self._recipe()):
+            raise MisuseError(f"the training in {self.folder} had other settings ({different}).")
         return tensors, content
 
     def train(self, stop: StopRequest) -> Result:
@@ -242,6 +245,9 @@ class _Run:
         return {"config": self.config.to_dict(), "data": self._data(), "classes": list(self.data.classes),
                 "curve": self.curve, "wall_seconds": self.wall_seconds}  # fmt: skip
 
+    def _recipe(self) -> dict[str, Any]:
+        return {**self.config.recipe(), "data": self._data()}
+
     def _data(self) -> dict[str, Any]:
         return {"name": self.data.name, "images": len(self.data.images)}
 
@@ -250,6 +256,11 @@ class _Run:
         trainer.best.eval()
         images = trainer.step * self.config.batch
         return Result(trainer.best, finished, trainer.step, images, trainer.cpu_seconds / 60, self.curve)
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Which settings differ, for a message; empty if none."""
+    return "; ".join(f"{key}: {before[key]} -> {now[key]}" for key in before if before[key] != now[key])
 
 
 class _Window:

@@ -17,8 +17,8 @@ from equicaps.training.errors import CheckpointError, MisuseError, TrainingError
 from equicaps.training.sampler import Augmentation, Sampler
 from equicaps.training.schedule import pace
 
-PILOT_STEPS = 20
-"""Steps that are timed to turn CPU-minutes into steps."""
+WARM_UP_STEPS, PILOT_STEPS = 5, 20
+"""The steps after the warm-up are timed to turn CPU-minutes into steps; all of them count."""
 SAFETY = 0.985
 """Of the budget is planned: later steps are a little slower."""
 
@@ -66,6 +66,7 @@ class Trainer:
         self.sampler = Sampler(data, augmentation, images=config.images_per_step, views=config.views, seed=config.seed)
         self.step, self.steps = 0, config.steps(len(data.images))
         self.cpu_seconds = 0.0
+        self._warm = (0, 0.0)
 
     @property
     def finished(self) -> bool:
@@ -96,8 +97,10 @@ class Trainer:
         current = self._update()
         self.step += 1
         self.cpu_seconds += (mean[4] + time.process_time() - started) * self.world.size
+        if self.step == WARM_UP_STEPS:
+            self._warm = (self.step, self.cpu_seconds)
         if self.steps is None and self.step == PILOT_STEPS:
-            self._plan()
+            self._plan(*self._warm)
         return StepFigures(mean[0], 100 * mean[1], 100 * mean[2], current, mean[3] > 0)
 
     def _loss(self) -> tuple[Tensor, CapsOutput, Tensor]:
@@ -128,12 +131,13 @@ class Trainer:
             follow(self.average, self.network, decay)
         return current.rate
 
-    def _plan(self) -> None:
+    def _plan(self, first: int, spent: float) -> None:
         """Turn the budget of CPU-minutes into steps; the first process's plan holds for all."""
         minutes = self.config.budget.minutes
         assert minutes is not None
-        planned = int(minutes * 60 * SAFETY / (self.cpu_seconds / self.step))
-        self.steps = int(self.world.share(str(max(planned, self.step)).encode()))
+        left = minutes * 60 * SAFETY - self.cpu_seconds
+        more = int(left / (self.cpu_seconds - spent) * (self.step - first))
+        self.steps = self.step + int(self.world.share(str(max(more, 0)).encode()))
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, but for :meth:`numbers`."""

@@ -1,0 +1,66 @@
+"""Turn finished trainings into the models inside the package, with their cards.
+
+Run: EQUICAPS_DATA=... python experiments/ship_weights.py [digits] [digits-upright]. Measures each on all 10,000 test
+digits, turned by seeded angles, and under quarter turns, takes the zero of each class from upright training digits, and
+writes src/equicaps/pretrained/weights/NAME.safetensors.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+from equicaps.data import UPRIGHT, load_mnist, rotate
+from equicaps.experiments.runs import RUNS_FOLDER
+from equicaps.metrics import accuracy, class_zeros, evaluate, exactness
+from equicaps.models import CapsOutput
+from equicaps.training import load_model, save_model
+
+ROOT = Path(__file__).resolve().parents[1]
+TASKS = {
+    "digits": ("rotated-steerable", "tells handwritten digits and how they are turned; trained on digits at any angle"),
+    "digits-upright": ("upright-steerable", "tells handwritten digits at any angle; trained on upright digits only"),
+}
+LICENCE = "weights: MIT, as equicaps; trained on MNIST (LeCun, Cortes, Burges; CC BY-SA 3.0 as usually given)"
+
+
+def main(names: list[str]) -> int:
+    torch.set_num_threads(1)
+    train, test = load_mnist("train").take(slice(None, 10_000)), load_mnist("test")
+    for name in names or list(TASKS):
+        run, task = TASKS[name]
+        trained = load_model(ROOT / "results" / RUNS_FOLDER / f"{run}.safetensors")
+        network = trained.network
+        zeros = class_zeros(network, UPRIGHT(train.images).images, train.labels, classes=10)
+        turned = evaluate(network, test.images, test.labels, size=32)
+        with torch.no_grad():
+            upright = [network(UPRIGHT(images).images) for images in test.images.split(250)]
+        together = CapsOutput(*(torch.cat(part) for part in zip(*(output[:3] for output in upright), strict=True)))
+        exact = exactness(network, rotate(test.images, torch.zeros(len(test)), 32))
+        figures = {
+            "accuracy_upright": accuracy(together, test.labels).scores,
+            "accuracy_any_angle": turned.accuracy.scores,
+            "agreement_accuracy_any_angle": turned.accuracy.activations,
+            "pose_error_mean": turned.pose_error.mean,
+            "pose_error_median": turned.pose_error.median,
+            "predictions_changed_by_quarter_turns": exact.predictions_changed,
+            "largest_change_of_scores": exact.scores,
+            "largest_change_of_agreements": exact.activations,
+            "largest_change_of_poses": exact.poses,
+            "test_images": len(test),
+        }
+        card = {"name": name, "task": task, "licence": LICENCE, "zeros": zeros, "frame": 28, "figures": figures,
+                "command": f"python experiments/ship_weights.py {name}"}  # fmt: skip
+        save_model(
+            ROOT / "src" / "equicaps" / "pretrained" / "weights" / f"{name}.safetensors",
+            network,
+            {**{key: trained.content[key] for key in ("config", "classes", "data", "cpu_seconds", "images_seen")
+                if key in trained.content}, **card},
+        )  # fmt: skip
+        print(name, *(f"{key} {value:.6g}" for key, value in figures.items()), sep="\n  ")
+        print("  zero angles", [round(zero, 1) for zero in zeros])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
