@@ -2,7 +2,7 @@
 
 The exact part: under turns by 90, 180 and 270 degrees nothing may change but by rounding, in the answers and in every
 layer. The rest is measured: accuracy and pose error at every angle, and how far each layer is from turning along.
-Plots need ``pip install matplotlib``.
+Plots need ``pip install 'equicaps[figures]'``.
 """
 
 import io
@@ -225,7 +225,7 @@ def plot(certificate: Certificate) -> bytes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("Plots need matplotlib: pip install matplotlib.") from error
+        raise ImportError("Plots need matplotlib: pip install 'equicaps[figures]'.") from error
     figure = Figure(figsize=(12, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
     right, pose, layer = figure.subplots(1, 3)

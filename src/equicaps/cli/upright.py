@@ -75,11 +75,7 @@ def upright(
     console = Console(stderr=True)
     with settings_reported(console):
         trained, files = open_model(model), find_images(images)
-        for folder in images:
-            if same(folder if folder.is_dir() else folder.parent, out) and not out.is_file():
-                raise MisuseError(f"--out {out} is where the inputs are: choose another folder.")
-        if out.is_file():
-            raise MisuseError(f"--out {out} is a file: name a folder.")
+        _check_out(out, images)
         sheet = new_file(out / SHEET, force=force, inputs=files)
         targets = _targets(files, images, out)
     problems: list[tuple[Path, Exception]] = []
@@ -112,6 +108,17 @@ def upright(
         console.print(f"error: {problem}", markup=False, highlight=False, soft_wrap=True)
     if problems:
         raise typer.Exit(FAILED)
+
+
+def _check_out(out: Path, inputs: list[Path]) -> None:
+    """Results among the inputs could overwrite them, and would be inputs the next time."""
+    if out.is_file():
+        raise MisuseError(f"--out {out} is a file: name a folder.")
+    for given in inputs:
+        if same(given if given.is_dir() else given.parent, out):
+            raise MisuseError(f"--out {out} is where the inputs are: choose another folder.")
+        if given.is_dir() and out.resolve().is_relative_to(given.resolve()):
+            raise MisuseError(f"--out {out} lies inside the input {given}: choose a folder outside it.")
 
 
 def _answered(model: TurningModel, files: list[Path]) -> Iterator[tuple[Path, Answer | Exception]]:
