@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Any
 from equicaps import functional, groups, nn, testing
 
 if TYPE_CHECKING:
+    from equicaps.canonicalizer import Canonicalizer
     from equicaps.pretrained import load
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "functional", "groups", "load", "nn", "testing"]
+__all__ = ["Canonicalizer", "__version__", "functional", "groups", "load", "nn", "testing"]
 
 
 def __getattr__(name: str) -> Any:
-    """``equicaps.load`` brings models, data and training with it: only when it is asked for."""
+    """``load`` and ``Canonicalizer`` bring models, data and training with them: only when they are asked for."""
     if name == "load":
         from equicaps.pretrained import load
 
         return load
+    if name == "Canonicalizer":
+        from equicaps.canonicalizer import Canonicalizer
+
+        return Canonicalizer
     raise AttributeError(f"module 'equicaps' has no attribute {name!r}")

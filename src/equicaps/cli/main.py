@@ -7,7 +7,14 @@ try:
 except ImportError:  # pragma: no cover
     sys.exit("equicaps: the commands need more packages; install them with `pip install 'equicaps[train]'`.")
 
+from equicaps.cli.audit import audit
+from equicaps.cli.bench import bench
+from equicaps.cli.data import data
+from equicaps.cli.export import export
+from equicaps.cli.info import info
+from equicaps.cli.predict import predict
 from equicaps.cli.train import train
+from equicaps.cli.upright import upright
 
 app = typer.Typer(
     name="equicaps",
@@ -16,7 +23,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command()(train)
+for command in (train, predict, upright, audit, export, info, data, bench):
+    app.command()(command)
 
 
 @app.callback()

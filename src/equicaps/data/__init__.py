@@ -10,7 +10,7 @@ from equicaps.data.locate import cache_folder
 from equicaps.data.mnist import load_mnist
 from equicaps.data.mnist_rot import load_mnist_rot
 from equicaps.data.regenerated import regenerate_affnist, regenerate_mnist_rot
-from equicaps.data.rotation import rotate
+from equicaps.data.rotation import rotate, turn
 
 __all__ = [
     "ROTATED",
@@ -31,4 +31,5 @@ __all__ = [
     "regenerate_affnist",
     "regenerate_mnist_rot",
     "rotate",
+    "turn",
 ]

@@ -34,14 +34,19 @@ def load_affnist(split: Literal["train", "valid", "test"], root: str | Path | No
     """
     if not 1 <= batches <= BATCHES:
         raise ValueError(f"affNIST has {BATCHES} batches; ask for 1 to {BATCHES}, not {batches}.")
-    files = [f"{_FOLDERS[split]}/{number}.mat" for number in range(1, batches + 1)]
-    images, labels = zip(*(_read(path, COUNTS[split]) for path in locate(_AFFNIST, files, root)), strict=True)
+    paths = locate(COLLECTION, files(split, batches), root)
+    images, labels = zip(*(_read(path, COUNTS[split]) for path in paths), strict=True)
     return Dataset(
         f"affNIST ({split}, {batches} of {BATCHES} batches)",
         torch.from_numpy(np.concatenate(images)).unsqueeze(1).float() / 255,
         torch.from_numpy(np.concatenate(labels)),
         DIGITS,
     )
+
+
+def files(split: str, batches: int = 1) -> tuple[str, ...]:
+    """Names of the files that hold the first batches of a split."""
+    return tuple(f"{_FOLDERS[split]}/{number}.mat" for number in range(1, batches + 1))
 
 
 def _read(path: Path, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -70,4 +75,4 @@ def _fetch(folder: Path, files: Sequence[str]) -> None:
     fetch_from_zip(f"{URL}{batches}.zip", None, folder, every)
 
 
-_AFFNIST = Collection("affNIST", "affnist", _fetch, "regenerate_affnist makes a similar set from MNIST.")
+COLLECTION = Collection("affNIST", "affnist", _fetch, "regenerate_affnist makes a similar set from MNIST.")

@@ -2,7 +2,7 @@
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +21,51 @@ MEGAPIXELS = 50
 """Larger images are refused before they are decoded: a small file can unpack to gigabytes."""
 
 
+def find_images(paths: Sequence[Path]) -> list[Path]:
+    """The files as given, whatever their names, and for a folder every image in and below it, sorted; each once.
+
+    Raises:
+        FileNotFoundError: naming what is not there, or a folder without images.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+            inside = [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+            if not inside:
+                raise FileNotFoundError(f"{path} holds no image ({', '.join(sorted(SUFFIXES))}).")
+            found |= dict.fromkeys(inside)
+        elif path.exists():
+            found[path] = None
+        else:
+            raise FileNotFoundError(f"{path} does not exist; expected an image or a folder of images.")
+    return list(found)
+
+
 def image_size(path: Path) -> tuple[int, int]:
     """Width and height from the file's header."""
     with _opened(path) as picture:
         return picture.size
+
+
+def open_image(path: Path) -> Image.Image:
+    """The picture in its own mode and resolution, turned as its EXIF data say. Of several frames, the first."""
+    with _explained(path), _opened(path) as picture:
+        return ImageOps.exif_transpose(picture)
+
+
+def pixels(picture: Image.Image) -> Tensor:
+    """All pixels in [0, 1], shape (channels, height, width): one channel if it is grey, otherwise three.
+
+    Transparent parts are black. Floating-point pictures are refused: the range of their values is not known.
+    """
+    return _grey_if_possible(torch.stack([torch.from_numpy(np.array(channel)) for channel in _channels(picture)]))
+
+
+def read_pixels(path: Path) -> Tensor:
+    """:func:`pixels` of a file."""
+    with _explained(path):
+        return pixels(open_image(path))
 
 
 def read_image(path: Path, size: int) -> Tensor:
@@ -33,15 +74,26 @@ def read_image(path: Path, size: int) -> Tensor:
     Turned as its EXIF data say, transparent parts black, scaled (smoothed, never distorted) until its longer side
     fits, and padded with black around it. An image of exactly that size keeps its values. Of several frames, the first.
     """
+    with _explained(path):
+        return _grey_if_possible(torch.stack([_fit(channel, size) for channel in _channels(open_image(path))]))
+
+
+def _grey_if_possible(image: Tensor) -> Tensor:
+    return image[:1] if bool((image == image[:1]).all()) else image
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
     try:
-        with _opened(path) as picture:
-            channels = [_fit(channel, size) for channel in _channels(ImageOps.exif_transpose(picture))]
-    except DamagedFileError:
+        yield
+    except (DamagedFileError, MemoryError):
         raise
+    except OSError as error:
+        if error.errno is not None:  # of the file system, not of a decoder
+            raise
+        raise DamagedFileError(f"{path} is truncated or corrupted: {error}. Mend it or take it out.") from error
     except Exception as error:  # Pillow raises whatever its decoders trip over
         raise DamagedFileError(f"{path} is truncated or corrupted: {error}. Mend it or take it out.") from error
-    pixels = torch.stack(channels)
-    return pixels[:1] if bool((pixels == pixels[:1]).all()) else pixels
 
 
 @contextlib.contextmanager

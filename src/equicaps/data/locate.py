@@ -51,15 +51,9 @@ def locate(collection: Collection, files: Sequence[str], root: str | Path | None
         FileNotFoundError: saying which file to put where.
     """
     cache = cache_folder() / collection.folder
-    if root is not None:
-        folders = _folders(root, collection)
-    else:
-        given = os.environ.get("EQUICAPS_DATA")
-        folders = [*(_folders(given, collection) if given else []), cache]
-    for folder in folders:
-        found = [_find(folder, file) for file in files]
-        if all(found):
-            return [path for path in found if path]
+    if found := look(collection, files, root):
+        return found
+    folders = _searched(collection, root)
     looked = ", ".join(str(folder) for folder in folders)
     if root is not None:
         best = max(folders, key=lambda folder: sum(_find(folder, file) is not None for file in files))
@@ -79,6 +73,22 @@ def locate(collection: Collection, files: Sequence[str], root: str | Path | None
             f"{collection.folder!r}. {collection.instead}".rstrip()
         ) from error
     return [path for file in files if (path := _find(cache, file))]
+
+
+def look(collection: Collection, files: Sequence[str], root: str | Path | None = None) -> list[Path]:
+    """Where :func:`locate` finds the files without fetching; nothing unless all are there."""
+    for folder in _searched(collection, root):
+        found = [path for file in files if (path := _find(folder, file))]
+        if len(found) == len(files):
+            return found
+    return []
+
+
+def _searched(collection: Collection, root: str | Path | None) -> list[Path]:
+    if root is not None:
+        return _folders(root, collection)
+    given = os.environ.get("EQUICAPS_DATA")
+    return [*(_folders(given, collection) if given else []), cache_folder() / collection.folder]
 
 
 def _folders(root: str | Path, collection: Collection) -> list[Path]:

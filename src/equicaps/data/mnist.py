@@ -43,7 +43,7 @@ def load_mnist(split: Literal["train", "test"], root: str | Path | None = None) 
             looked for in ``EQUICAPS_DATA`` and the user's cache, and fetched if they are in neither.
     """
     arrays = []
-    for name, path in zip(FILES[split], locate(_MNIST, FILES[split], root), strict=True):
+    for name, path in zip(FILES[split], locate(COLLECTION, FILES[split], root), strict=True):
         content = read_content(path)
         check_md5(content, MD5[name], path)
         arrays.append(torch.from_numpy(parse_idx(content, path)))
@@ -91,4 +91,4 @@ def _unpack(archive: Path, folder: Path, names: Sequence[str]) -> None:
             raise FetchError(f"no {name} in {archive.name}")
 
 
-_MNIST = Collection("MNIST", "mnist", _fetch)
+COLLECTION = Collection("MNIST", "mnist", _fetch)

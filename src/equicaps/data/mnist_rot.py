@@ -33,13 +33,17 @@ def load_mnist_rot(split: Literal["train", "valid", "test"], root: str | Path | 
             folder ``mnist_rot`` of them; by default they are looked for in ``EQUICAPS_DATA`` and the user's cache,
             and fetched if they are in neither.
     """
-    kind = "test" if split == "test" else "train_valid"
-    [path] = locate(_MNIST_ROT, [_NAME.format(kind)], root)
+    [path] = locate(COLLECTION, files(split), root)
     rows = _read(path, COUNTS["test"] if split == "test" else COUNTS["train"] + COUNTS["valid"])
     if split != "test":
         rows = rows[: COUNTS["train"]] if split == "train" else rows[COUNTS["train"] :]
     images = torch.from_numpy(rows[:, :-1].reshape(-1, 1, SIDE, SIDE)).clamp(0, 1)
     return Dataset(f"MNIST-rot ({split})", images, torch.from_numpy(rows[:, -1]).long(), DIGITS)
+
+
+def files(split: str) -> tuple[str, ...]:
+    """Names of the files that hold a split."""
+    return (_NAME.format("test" if split == "test" else "train_valid"),)
 
 
 def _read(path: Path, count: int) -> NDArray[np.float32]:
@@ -66,4 +70,4 @@ def _fetch(folder: Path, files: Sequence[str]) -> None:
     fetch_from_zip(URL, MD5, folder, [_NAME.format(kind) for kind in ("train_valid", "test")])
 
 
-_MNIST_ROT = Collection("MNIST-rot", "mnist_rot", _fetch, "regenerate_mnist_rot makes a similar set from MNIST.")
+COLLECTION = Collection("MNIST-rot", "mnist_rot", _fetch, "regenerate_mnist_rot makes a similar set from MNIST.")

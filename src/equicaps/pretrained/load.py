@@ -28,4 +28,7 @@ def load(name: str | Path) -> TurningModel:
             f"no model {str(name)!r}: it is neither shipped ({', '.join(SHIPPED)}) nor a file or folder of a training."
         )
     trained = load_model(path)
-    return TurningModel(trained.network, Card.of(path.stem, trained))
+    try:
+        return TurningModel(trained.network, Card.of(path.stem, trained))
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} has a card that this equicaps cannot read: {error}") from error

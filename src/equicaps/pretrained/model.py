@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from equicaps.data import rotate
+from equicaps.data import turn
 from equicaps.groups import SO2
 from equicaps.models import CapsOutput, GroupCapsNet
 from equicaps.pretrained.card import Card
@@ -82,9 +82,7 @@ class TurningModel:
         """
         originals = square(as_batch(images))
         angles = self.predict(images, batch=batch).angles.nan_to_num(0.0)
-        quarters = torch.round(angles / 90)
-        turned = [torch.rot90(x, -int(k), (-2, -1)) for x, k in zip(originals, quarters.tolist(), strict=True)]
-        return rotate(torch.stack(turned), (90 * quarters - angles).to(originals.dtype))
+        return turn(originals, -angles.to(originals.device))
 
     @torch.inference_mode()
     def _outputs(self, images: Float[Tensor, "n channels height width"], batch: int) -> Iterator[CapsOutput]:

@@ -82,9 +82,14 @@ def load_model(path: Path | str) -> TrainedModel:
     try:
         network = Model(**content["config"]["model"]).build(seed=0)
         network.load_state_dict(tensors)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"{path} holds a network that this equicaps cannot build: {error}") from error
+        classes, config = tuple(map(str, content["classes"])), dict(content["config"])
+        data, figures = str(content["data"]), dict(content["figures"])
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CheckpointError(f"{path} holds a network that this equicaps cannot build: {reason}") from error
+    if len(classes) != network.body.config.num_classes:
+        raise CheckpointError(
+            f"{path} names {len(classes)} classes, but its network has {network.body.config.num_classes}."
+        )
     network.eval()
-    return TrainedModel(
-        network, tuple(content["classes"]), content["data"], content["figures"], content["config"], content
-    )
+    return TrainedModel(network, classes, data, figures, config, content)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load as deserialise
 from safetensors.torch import save as serialise
 from torch import Tensor
@@ -70,7 +69,10 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, An
     found = header.get("format", "")
     if not found.startswith(_PREFIX):
         raise CheckpointError(f"{path} is a safetensors file, but was not written by equicaps.")
-    if int(header.get("version", "0")) > VERSION:
+    version = header.get("version", "")
+    if not version.isdecimal() or "content" not in header:
+        raise DamagedCheckpointError(f"{path} is damaged: its header lacks what equicaps writes there.")
+    if int(version) > VERSION:
         raise CheckpointError(
             f"{path} has format version {header['version']}, this equicaps reads up to {VERSION}: update equicaps."
         )
@@ -78,11 +80,17 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, An
         raise CheckpointError(f"{path} is an {found}, but an {_PREFIX}{kind} is needed.")
     try:
         tensors = deserialise(raw)
-    except SafetensorError as error:
+    except Exception as error:  # safetensors raises its own error, and KeyError for types it does not know
         raise DamagedCheckpointError(f"{path} is damaged or truncated ({error}).") from error
     if _checksum(tensors, header["content"]) != header.get("checksum"):
         raise DamagedCheckpointError(f"{path} is damaged: its content does not match its checksum.")
-    return tensors, json.loads(header["content"])
+    try:
+        content = json.loads(header["content"])
+    except (ValueError, RecursionError) as error:
+        raise DamagedCheckpointError(f"{path} is damaged: its description is not JSON.") from error
+    if not isinstance(content, dict):
+        raise DamagedCheckpointError(f"{path} is damaged: its description is not what equicaps writes.")
+    return tensors, content
 
 
 def explain(path: Path, error: OSError) -> str:
@@ -116,9 +124,12 @@ def _header(path: Path, raw: bytes) -> dict[str, str]:
     if len(raw) < 8 + length:
         raise DamagedCheckpointError(f"{path} is truncated: its header alone should have {length} bytes.")
     try:
-        metadata = json.loads(raw[8 : 8 + length]).get("__metadata__", {})
-    except ValueError as error:
+        header = json.loads(raw[8 : 8 + length])
+    except (ValueError, RecursionError) as error:
         raise DamagedCheckpointError(f"{path} is damaged: its header is not JSON.") from error
+    metadata = header.get("__metadata__", {})
+    if not isinstance(metadata, dict):
+        raise DamagedCheckpointError(f"{path} is damaged: its header is not what safetensors writes.")
     return {str(key): str(value) for key, value in metadata.items()}
 
 

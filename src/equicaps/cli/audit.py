@@ -1,0 +1,111 @@
+"""``equicaps audit``: the certificate of a model."""
+
+import json
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from equicaps.audit import Certificate, plot
+from equicaps.audit import audit as measure
+from equicaps.cli.errors import FAILED, fail, reported, settings_reported
+from equicaps.cli.terminal import AsJson, Checkpoint, Force, new_file, open_model, show_json, write
+from equicaps.data import Dataset, embedded_digits, load_folder, load_mnist
+from equicaps.pretrained import TurningModel
+from equicaps.training import MisuseError, TrainingError
+
+Data = Annotated[str, typer.Option(help="digits (in the package), mnist, or a FOLDER with one folder per class.")]
+Count = Annotated[int, typer.Option("--images", min=1, help="Look at so many at most, evenly chosen.")]
+Step = Annotated[int, typer.Option(min=1, max=180, help="Degrees between the angles.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for audit.json and audit.png.")]
+
+
+def audit(
+    checkpoint: Checkpoint = "digits",
+    data: Data = "digits",
+    images: Count = 300,
+    step: Step = 15,
+    out: Out = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Certify a model: exact under quarter turns, layer by layer, and measured at any angle.
+
+    Exit code 1 if the exact part fails: a prediction changes under a turn by 90, 180 or 270 degrees, or scores,
+    agreements or defined poses change by 1e-4 or more (inside the network 1e-3, relative).
+
+    `equicaps audit digits --out certificate`
+
+    `equicaps audit runs/mine --data photos/ --json`
+    """
+    console = Console(stderr=True)
+    with settings_reported(console):
+        model = open_model(checkpoint)
+        chosen = _some(_load(data, model), images)
+        targets = [new_file(out / name, force=force) for name in ("audit.json", "audit.png")] if out else []
+    with reported(console):
+        with console.status("") as status:
+            certificate = measure(model, chosen, step=step, watch=lambda what: status.update(f"measuring: {what}"))
+        if targets:
+            write(targets[0], (json.dumps(certificate.to_dict(), indent=1) + "\n").encode())
+            try:
+                write(targets[1], plot(certificate))
+            except ImportError as error:
+                raise TrainingError(str(error)) from error
+    if as_json:
+        show_json(certificate.to_dict())
+    else:
+        _show(certificate, targets)
+    if not certificate.holds:
+        raise fail(console, f"not exact: {'; '.join(certificate.failures)}.", FAILED)
+
+
+def _load(data: str, model: TurningModel) -> Dataset:
+    if data == "digits":
+        return embedded_digits("test")
+    if data == "mnist":
+        return load_mnist("test")
+    if not Path(data).is_dir():
+        raise MisuseError(f"{data!r} is neither 'digits' nor 'mnist' nor a folder of images.")
+    colour = model.network.body.config.in_channels == 3
+    return load_folder(data, size=model.card.frame, channels=3 if colour else 1).test
+
+
+def _some(data: Dataset, count: int) -> Dataset:
+    """Evenly spaced, so that sorted classes all have their part."""
+    if len(data) <= count:
+        return data
+    return data.take(torch.linspace(0, len(data) - 1, count).round().long())
+
+
+def _show(certificate: Certificate, targets: list[Path]) -> None:
+    console, exact = Console(), certificate.exact
+    verdict = "holds" if certificate.holds else "FAILS"
+    table = Table("quarter turns", "predictions changed", "scores", "agreements", "poses", title_justify="left",
+                  title=f"{certificate.model}, {certificate.data}: the exact part {verdict}")  # fmt: skip
+    figures = [f"{value:.1e}" for value in exact[2:]]
+    table.add_row(f"answer, {exact.images:,} images", str(exact.predictions_changed), *figures)
+    for number, layer in enumerate(certificate.exact_layers, 1):
+        table.add_row(f"layer {number}", "", "", f"{layer.activations:.1e}", f"{layer.poses:.1e}")
+    console.print(table, highlight=False)
+    table = Table("turned by", "accuracy", "by agreement", "pose error mean", "median", title=(
+        f"any angle, {certificate.images:,} images"), title_justify="left")  # fmt: skip
+    for entry in certificate.angles:
+        accuracies = (f"{entry.accuracy:.1f} %", f"{entry.agreement_accuracy:.1f} %")
+        table.add_row(
+            f"{entry.degrees}°", *accuracies, f"{entry.pose_error_mean:.1f}°", f"{entry.pose_error_median:.1f}°"
+        )
+    console.print(table, highlight=False)
+    table = Table("layer", "activations", "poses", "control", title="layers at any angle, mean relative error",
+                  title_justify="left", caption="control: poses left as they were", caption_justify="left")  # fmt: skip
+    for number in sorted({row.layer for row in certificate.layers}):
+        rows = [row for row in certificate.layers if row.layer == number]
+        table.add_row(str(number), *(f"{fmean(row[k] for row in rows):.3f}" for k in (2, 3, 4)))
+    if certificate.layers:
+        console.print(table, highlight=False)
+    for target in targets:
+        typer.echo(f"wrote {target}")

@@ -1,0 +1,77 @@
+"""``equicaps data``: which data sets are where; fetches them."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from equicaps.cli.errors import FAILED, fail, reported, settings_reported
+from equicaps.cli.terminal import AsJson, show_json
+from equicaps.data import Dataset, cache_folder, load_folder
+from equicaps.data.catalogue import CATALOGUE
+from equicaps.training import MisuseError
+
+Name = Annotated[str | None, typer.Argument(help=f"{', '.join(CATALOGUE)}, or a FOLDER with one folder per class.")]
+
+
+def data(name: Name = None, as_json: AsJson = False) -> None:
+    """List data sets and where they are; with a name, fetch it; with a folder, tell what is in it.
+
+    Files are looked for in EQUICAPS_DATA and in the cache; what is missing is fetched into the cache, continued after
+    an interruption, and checked.
+
+    `equicaps data`
+
+    `equicaps data mnist`
+
+    `equicaps data photos/`
+    """
+    console = Console(stderr=True)
+    if name is None:
+        _list(as_json)
+        return
+    sets: list[Dataset] = []
+    with settings_reported(console):
+        if name not in CATALOGUE:
+            if not Path(name).is_dir():
+                raise MisuseError(f"{name!r} is neither a data set ({', '.join(CATALOGUE)}) nor a folder of images.")
+            sets = list(load_folder(name))
+    with reported(console):
+        try:
+            if name in CATALOGUE:
+                sets = [CATALOGUE[name].load(part) for part in CATALOGUE[name].parts]
+        except (OSError, ValueError, ImportError) as error:
+            raise fail(console, str(error), FAILED) from error
+    rows = [
+        {"name": entry.name, "images": len(entry), "channels": entry.images.shape[1], "size": entry.images.shape[-1],
+         "classes": list(entry.classes), "note": entry.note}
+        for entry in sets
+    ]  # fmt: skip
+    if as_json:
+        show_json(rows)
+        return
+    for entry in sets:
+        typer.echo(repr(entry) + (f": {entry.note}" if entry.note else ""))
+
+
+def _list(as_json: bool) -> None:
+    rows: list[dict[str, Any]] = []
+    for entry in CATALOGUE.values():
+        found = {part: str(place) if (place := entry.found(part)) else None for part in entry.parts}
+        rows.append({"name": entry.name, "contents": entry.contents, "licence": entry.licence, "found": found})
+    if as_json:
+        show_json({"cache": str(cache_folder()), "sets": rows})
+        return
+    table = Table("name", "contents", "licence", "found in", caption=f"cache: {cache_folder()}", caption_justify="left")
+    table.columns[0].no_wrap = True
+    table.columns[3].overflow = "fold"
+    for row in rows:
+        places = sorted({place for place in row["found"].values() if place})
+        missing = [part for part, place in row["found"].items() if place is None]
+        where = "\n".join(places) or f"nowhere: equicaps data {row['name']}"
+        if places and missing:
+            where += f"\nwithout {', '.join(missing)}"
+        table.add_row(row["name"], row["contents"], row["licence"], where.replace("[", "\\["))
+    Console().print(table, highlight=False)

@@ -1,0 +1,47 @@
+"""``equicaps info``: the card of a model."""
+
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.table import Table
+
+from equicaps.cli.errors import settings_reported
+from equicaps.cli.terminal import AsJson, Checkpoint, open_model, show_json
+
+
+def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
+    """Show a model's card: task, data, figures, licence, convention.
+
+    `equicaps info digits`
+
+    `equicaps info runs/mine --json`
+    """
+    console = Console(stderr=True)
+    with settings_reported(console):
+        model = open_model(checkpoint)
+    card, network = model.card, model.network
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    preset = card.training.get("model", {}).get("preset", "")
+    facts = {"preset": preset, "parameters": parameters, "image_size": network.image_size,
+             "in_channels": network.body.config.in_channels}  # fmt: skip
+    if as_json:
+        show_json({**asdict(card), "network": facts})
+        return
+    table = Table(title=card.name, show_header=False, title_justify="left")
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    size = f"{network.image_size}x{network.image_size}"
+    colours = "colour" if network.body.config.in_channels == 3 else "grey"
+    rows = {
+        "task": card.task,
+        "network": f"{preset}, {parameters:,} parameters, {colours} images of {size} (others are scaled)",
+        "data": card.data,
+        "classes": ", ".join(card.classes),
+        "figures": "\n".join(f"{name} {value:,.6g}" for name, value in card.figures.items()) or "none",
+        "measured by": card.command or "the training that made it",
+        "licence": card.licence or "not stated",
+        "convention": card.convention,
+    }
+    for name, text in rows.items():
+        table.add_row(name, text.replace("[", "\\["))
+    Console().print(table, highlight=False)

@@ -1,0 +1,93 @@
+"""What the commands share: a model by name, tables, bars, JSON, files that are never overwritten."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from equicaps.pretrained import SHIPPED, TurningModel, load
+from equicaps.training import CheckpointError, MisuseError
+from equicaps.training.files import write_bytes
+
+T = TypeVar("T")
+
+ModelOption = Annotated[
+    str, typer.Option("--model", "-m", help=f"A shipped model ({', '.join(SHIPPED)}), or a file or folder of yours.")
+]
+Checkpoint = Annotated[str, typer.Argument(help=f"A shipped model ({', '.join(SHIPPED)}), or a file or folder.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace results that are already there (never an input).")]
+
+
+def open_model(name: str) -> TurningModel:
+    """By name or path; one that does not exist is a mistake, one that cannot be read a failure."""
+    path = Path(name)
+    if name not in SHIPPED and not path.exists():
+        raise MisuseError(
+            f"there is no model {name!r}: give {' or '.join(SHIPPED)}, or a file or folder of a training."
+        )
+    if path.is_dir() and name not in SHIPPED and not (path / "model.safetensors").exists():
+        raise MisuseError(f"{path} holds no model.safetensors: it is not the folder of a finished training.")
+    return load(name)
+
+
+def show_json(value: Any) -> None:
+    """One JSON document on standard output; there is no NaN in JSON, so figures that are not numbers are null."""
+    plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    typer.echo(json.dumps(_finite(plain), indent=1, allow_nan=False, ensure_ascii=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None  # false for NaN, too
+    if isinstance(value, dict):
+        return {str(key): _finite(entry) for key, entry in value.items()}
+    return [_finite(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
+def tracked(console: Console, items: Iterable[T], total: int, what: str) -> Iterator[T]:
+    """The items, with a bar where there is a terminal."""
+    columns = (TextColumn(what), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        yield from bars.track(items, total=total)
+
+
+def angle_text(angle: float | None) -> str:
+    """Signed degrees; a dash without a pose."""
+    return "–" if angle is None else f"{angle:+.1f}°"
+
+
+def new_file(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Path:
+    """The path, if a result may be written there."""
+    if any(same(path, given) for given in inputs):
+        raise MisuseError(f"{path} is an input and is never overwritten: choose another name.")
+    if path.is_dir():
+        raise MisuseError(f"{path} is a folder: name a file in it.")
+    if path.exists() and not force:
+        raise MisuseError(f"{path} is already there: choose another name, or replace it with --force.")
+    return path
+
+
+def new_folder(folder: Path) -> Path:
+    """The folder, made if it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(f"cannot create the folder {folder}: {error.strerror or error}.") from error
+    return folder
+
+
+def write(path: Path, content: bytes) -> None:
+    """All of it or nothing."""
+    new_folder(path.parent)
+    write_bytes(path, content)
+
+
+def same(a: Path, b: Path) -> bool:
+    """Whether two paths are one file, links followed."""
+    return a.resolve() == b.resolve()

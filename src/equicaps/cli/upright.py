@@ -1,0 +1,178 @@
+"""``equicaps upright``: images turned to the canonical orientation of their class."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from PIL.Image import Image
+from rich.console import Console
+
+from equicaps.cli.errors import FAILED, reported, settings_reported
+from equicaps.cli.terminal import (
+    AsJson,
+    Force,
+    ModelOption,
+    angle_text,
+    new_file,
+    new_folder,
+    open_model,
+    same,
+    show_json,
+    tracked,
+    write,
+)
+from equicaps.data.images import find_images, open_image
+from equicaps.drawing import Pair, contact_sheet, encoded, suffix, turn_back
+from equicaps.pretrained import TurningModel
+from equicaps.pretrained.files import Answer, predict_files
+from equicaps.training import MisuseError
+
+SHEET = "contact_sheet.png"
+MOST = 60
+"""Pictures on a contact sheet."""
+
+Images = Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results; folders inside an input folder are kept.")]
+Tolerance = Annotated[
+    float, typer.Option(min=0.0, max=45.0, help="Angles so close to a multiple of 90 degrees are turned without loss.")
+]
+Quarters = Annotated[
+    bool, typer.Option("--quarter-turns", help="Only ever turn by multiples of 90 degrees, without loss.")
+]
+Expand = Annotated[bool, typer.Option("--expand", help="Enlarge the frame so that no corner is cut off.")]
+
+
+class Turned(NamedTuple):
+    """What became of one image."""
+
+    file: Path
+    target: Path
+    answer: Answer
+    turned: float
+    lossless: bool
+
+
+def upright(
+    images: Images,
+    out: Out,
+    model: ModelOption = "digits",
+    tolerance: Tolerance = 1.0,
+    quarter_turns: Quarters = False,
+    expand: Expand = False,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Turn images upright by their predicted pose, with a contact sheet before/after.
+
+    Writes PNG (TIFF for what PNG cannot hold) in the image's own mode and resolution. Turns by multiples of 90 degrees
+    only move pixels. An image without a pose stays as it is. Inputs are never overwritten.
+
+    `equicaps upright scans/ --out upright --model runs/mine`
+
+    `equicaps upright page.png --out upright --quarter-turns`
+    """
+    console = Console(stderr=True)
+    with settings_reported(console):
+        trained, files = open_model(model), find_images(images)
+        _check_out(out, images)
+        sheet = new_file(out / SHEET, force=force, inputs=files)
+        targets = _targets(files, images, out)
+    problems: list[tuple[Path, Exception]] = []
+    done: list[Turned] = []
+    pairs: list[Pair] = []
+    limit = 45.0 if quarter_turns else tolerance
+    with reported(console):
+        new_folder(out)
+        for file, found in tracked(console, _answered(trained, files), len(files), "turning"):
+            if not isinstance(found, Answer):
+                problems.append((file, found))
+                continue
+            before = open_image(file)
+            after, entry = _turn(file, before, found, targets[file], limit, expand)
+            with settings_reported(console):
+                new_file(entry.target, force=force, inputs=files)
+            write(entry.target, encoded(after))
+            done.append(entry)
+            if len(pairs) < MOST:
+                caption = f"{found.label} {angle_text(found.angle)}"
+                pairs.append(Pair(_small(before), _small(after), caption))
+        if pairs:
+            write(sheet, encoded(contact_sheet(pairs)))
+    if as_json:
+        show_json(_document(trained, done, problems, sheet if pairs else None))
+    elif done:
+        lossless = sum(entry.lossless for entry in done)
+        typer.echo(f"{len(done)} images upright in {out}, {lossless} of them without loss; before and after: {sheet}")
+    for _, problem in problems:
+        console.print(f"error: {problem}", markup=False, highlight=False, soft_wrap=True)
+    if problems:
+        raise typer.Exit(FAILED)
+
+
+def _check_out(out: Path, inputs: list[Path]) -> None:
+    """Results among the inputs could overwrite them, and would be inputs the next time."""
+    if out.is_file():
+        raise MisuseError(f"--out {out} is a file: name a folder.")
+    for given in inputs:
+        if same(given if given.is_dir() else given.parent, out):
+            raise MisuseError(f"--out {out} is where the inputs are: choose another folder.")
+        if given.is_dir() and out.resolve().is_relative_to(given.resolve()):
+            raise MisuseError(f"--out {out} lies inside the input {given}: choose a folder outside it.")
+
+
+def _answered(model: TurningModel, files: list[Path]) -> Iterator[tuple[Path, Answer | Exception]]:
+    yield from predict_files(model, files)
+
+
+def _turn(
+    file: Path, picture: Image, found: Answer, stem: Path, tolerance: float, expand: bool
+) -> tuple[Image, Turned]:
+    angle = found.angle or 0.0
+    quarters = 90.0 * round(angle / 90)
+    lossless = abs(angle - quarters) <= tolerance
+    after = turn_back(picture, angle, tolerance=tolerance, expand=expand)
+    target = stem.with_name(stem.name + suffix(after))
+    return after, Turned(file, target, found, -quarters if lossless else -angle, lossless)
+
+
+def _targets(files: list[Path], inputs: list[Path], out: Path) -> dict[Path, Path]:
+    """Where each image goes, without suffix; two of one name are numbered."""
+    folders = [folder for folder in inputs if folder.is_dir()]
+    targets: dict[Path, Path] = {}
+    taken: set[Path] = {(out / SHEET).with_suffix("")}
+    for file in files:
+        inside = next((folder for folder in folders if file.is_relative_to(folder)), file.parent)
+        wanted = out / file.relative_to(inside).with_suffix("")
+        target, number = wanted, 1
+        while target in taken:
+            number += 1
+            target = wanted.with_name(f"{wanted.name}-{number}")
+        taken.add(target)
+        targets[file] = target
+    return targets
+
+
+def _small(picture: Image) -> Image:
+    """What a contact sheet needs, so that a thousand pictures fit into memory."""
+    shrunk = picture.copy()
+    if not shrunk.mode.startswith("I"):
+        shrunk.thumbnail((256, 256))
+    return shrunk
+
+
+def _document(
+    model: TurningModel, done: list[Turned], problems: list[tuple[Path, Exception]], sheet: Path | None
+) -> dict[str, Any]:
+    return {
+        "model": model.card.name,
+        "convention": model.card.convention,
+        "contact_sheet": str(sheet) if sheet else None,
+        "images": [
+            {"file": str(entry.file), "result": str(entry.target), "label": entry.answer.label,
+             "confidence": entry.answer.confidence, "angle": entry.answer.angle, "turned_by": entry.turned,
+             "lossless": entry.lossless}
+            for entry in done
+        ],
+        "errors": [{"file": str(file), "error": str(problem)} for file, problem in problems],
+    }  # fmt: skip

@@ -1,0 +1,56 @@
+"""Which data sets there are, where they are found, and how to get them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from equicaps.data import affnist, mnist, mnist_rot
+from equicaps.data.dataset import Dataset
+from equicaps.data.embedded import embedded_digits
+from equicaps.data.locate import Collection, look
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A data set by name.
+
+    Attributes:
+        name: for commands.
+        contents: one line.
+        licence: what its authors say.
+        parts: name of a split -> its files; none for a set inside the package.
+        collection: of the files.
+        load: a split by name, fetched where it is missing.
+    """
+
+    name: str
+    contents: str
+    licence: str
+    parts: dict[str, Sequence[str]]
+    collection: Collection | None
+    load: Callable[[Any], Dataset]
+
+    def found(self, part: str) -> Path | None:
+        """The folder that holds this split, or None; nothing is fetched."""
+        if self.collection is None:
+            return Path(__file__).parent / "files"
+        files = look(self.collection, self.parts[part])
+        return files[0].parent if files else None
+
+
+CATALOGUE = {
+    entry.name: entry
+    for entry in (
+        Entry("digits", "4,000 + 1,000 MNIST digits, in this package", "CC BY-SA 3.0",
+              {"train": (), "test": ()}, None, embedded_digits),
+        Entry("mnist", "60,000 + 10,000 digits, 28x28", "CC BY-SA 3.0", dict(mnist.FILES), mnist.COLLECTION,
+              mnist.load_mnist),
+        Entry("mnist_rot", "12,000 + 50,000 digits at any angle, 28x28", "not stated",
+              {part: mnist_rot.files(part) for part in ("train", "test")}, mnist_rot.COLLECTION,
+              mnist_rot.load_mnist_rot),
+        Entry("affnist", "digits under small affine maps, 40x40", "not stated",
+              {part: affnist.files(part) for part in ("train", "test")}, affnist.COLLECTION, affnist.load_affnist),
+    )
+}  # fmt: skip
+"""Name -> data set."""

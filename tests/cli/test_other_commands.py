@@ -1,0 +1,128 @@
+"""``equicaps audit``, ``info``, ``data``, ``bench`` and ``export`` as a user sees them."""
+
+import json
+
+import pytest
+from commands import failed_cleanly, save_untrained
+
+from equicaps import export as exporting
+from equicaps.data import embedded_digits
+from equicaps.data.images import open_image
+
+QUICK = ("--images", 12, "--step", 45)
+
+
+def test_the_exact_part_holds_with_any_weights(run, model_file, tmp_path):
+    result = run("audit", model_file, *QUICK, "--out", tmp_path / "audit", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["holds"]
+    assert found["failures"] == []
+    assert found["exact"]["images"] == 24
+    assert 0 < found["exact"]["scores"] < 1e-4  # it rounds: 0 would mean that nothing was turned
+    assert len(found["exact_layers"]) == 4
+    assert [entry["degrees"] for entry in found["angles"]] == list(range(0, 360, 45))
+    assert found["angles"][2]["pose_error_mean"] < 0.1 < found["angles"][1]["pose_error_mean"]
+    assert {entry["layer"] for entry in found["layers"]} == {1, 2, 3, 4}
+    assert all(entry["equivariance"] < entry["control"] for entry in found["layers"] if entry["degrees"] > 30)
+    assert json.loads((tmp_path / "audit" / "audit.json").read_text()) == found
+    assert open_image(tmp_path / "audit" / "audit.png").width > 500
+    assert failed_cleanly(run("audit", model_file, *QUICK, "--out", tmp_path / "audit"), 2, "is already there")
+
+
+def test_a_network_without_poses_does_not_get_a_certificate(run, tmp_path):
+    """Control: the same audit rejects an ordinary CNN."""
+    plain = save_untrained(tmp_path / "cnn.safetensors", "steerable_cnn")
+    result = run("audit", plain, *QUICK)
+    assert failed_cleanly(result, 1, "not exact")
+    assert "FAILS" in result.stdout
+
+
+def test_the_audit_explains_data_that_do_not_fit(run, model_file, folder, tmp_path):
+    assert failed_cleanly(run("audit", model_file, "--data", "nowhere"), 2, "neither 'digits' nor 'mnist' nor a folder")
+    for name in ("a", "b"):
+        (tmp_path / "classes" / name).mkdir(parents=True)
+        for number in range(2):
+            open_image(folder / "zero.png").save(tmp_path / "classes" / name / f"{number}.png")
+    assert failed_cleanly(run("audit", model_file, "--data", tmp_path / "classes"), 2, "has the classes a, b, but")
+
+
+def test_info_shows_the_card(run, model_file):
+    shown = run("info", model_file)
+    assert shown.exit_code == 0, shown.output
+    for text in ("tells [digits]", "a few digits", "accuracy 10", "MIT", "counter-clockwise", "158,004 parameters"):
+        assert text in shown.stdout
+    card = json.loads(run("info", model_file, "--json").stdout)
+    assert card["network"] == {"preset": "steerable", "parameters": 158_004, "image_size": 32, "in_channels": 1}
+    assert len(card["zeros"]) == 10
+    assert failed_cleanly(run("info", "nowhere"), 2, "there is no model 'nowhere'")
+
+
+def test_data_tells_what_is_where_without_fetching(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUICAPS_CACHE", str(tmp_path))
+    monkeypatch.setenv("EQUICAPS_OFFLINE", "1")
+    monkeypatch.delenv("EQUICAPS_DATA", raising=False)
+    shown = run("data")
+    assert shown.exit_code == 0, shown.output
+    assert "nowhere: equicaps data mnist" in shown.stdout
+    listed = {entry["name"]: entry for entry in json.loads(run("data", "--json").stdout)["sets"]}
+    assert listed["mnist"]["found"] == {"train": None, "test": None}
+    assert all(listed["digits"]["found"].values())
+    assert failed_cleanly(run("data", "mnist"), 1, "EQUICAPS_OFFLINE forbids fetching")
+    assert failed_cleanly(run("data", "minst"), 2, "neither a data set (digits, mnist, mnist_rot, affnist) nor")
+    for name in ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte"):
+        (tmp_path / "mnist").mkdir(exist_ok=True)
+        (tmp_path / "mnist" / name).touch()
+    found = json.loads(run("data", "--json").stdout)["sets"][1]["found"]
+    assert found == {"train": None, "test": str(tmp_path / "mnist")}
+    sizes = [entry["images"] for entry in json.loads(run("data", "digits", "--json").stdout)]
+    assert sizes == [4000, 1000]
+
+
+def test_bench_prints_positive_speeds(run, model_file):
+    result = run("bench", model_file, "--batch", 4, "--seconds", 0.02, "--no-onnx", "--json")
+    assert result.exit_code == 0, result.output
+    speeds = json.loads(result.stdout)["speeds"]
+    assert [(row["what"], row["batch"]) for row in speeds] == [
+        ("training step", 4), ("inference, PyTorch", 4), ("inference, PyTorch", 1),
+    ]  # fmt: skip
+    assert all(row["images_per_cpu_second"] > 0 for row in speeds)
+    assert "images per CPU-second" in run("bench", "steerable", "--batch", 2, "--seconds", 0.02, "--no-onnx").stdout
+
+
+@pytest.fixture
+def faked(monkeypatch):
+    """Export costs seconds and does not trace checked code: a stand-in program, off by so much."""
+
+    def pretend(error):
+        monkeypatch.setattr("equicaps.cli.export.to_onnx", lambda network, notes: b"program")
+        monkeypatch.setattr("equicaps.cli.export.run_onnx", lambda content: None)
+        found = exporting.Agreement(1000, 0, error, 0.0, 0.0, 0.0, (0.0, 0.0))
+        monkeypatch.setattr("equicaps.cli.export.compare", lambda network, program, images: found)
+
+    return pretend
+
+
+def test_an_export_that_differs_is_not_written(run, model_file, tmp_path, faked):
+    target = tmp_path / "m.onnx"
+    faked(2e-5)
+    assert failed_cleanly(run("export", model_file, "--out", target), 1, "differs from the network by more than 1e-05")
+    assert not target.exists()
+    faked(1e-6)
+    assert run("export", model_file, "--out", target).exit_code == 0
+    assert target.read_bytes() == b"program"
+    assert failed_cleanly(run("export", model_file, "--out", target), 2, "is already there")
+    assert failed_cleanly(run("export", model_file, "--out", tmp_path), 2, "is a folder")
+    assert failed_cleanly(run("export", model_file, "--to", "coreml"), 2, "coreml")
+    assert failed_cleanly(run("export", model_file, "--out", "/dev/null/m.onnx"), 1, "cannot create the folder")
+
+
+@pytest.mark.parametrize("command", ["train", "predict", "upright", "audit", "export", "info", "data", "bench"])
+def test_help_has_an_example(run, command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"equicaps {command}" in result.stdout.split("Options")[0].replace("Usage: equicaps", "")
+
+
+def test_embedded_digits_are_enough_for_the_check_of_an_export():
+    assert len(embedded_digits("test")) >= 1000

@@ -1,0 +1,121 @@
+"""``equicaps upright`` as a user sees it: results, and what it must never do."""
+
+import json
+
+import numpy as np
+import pytest
+from commands import failed_cleanly
+from PIL import Image
+
+from equicaps.data.images import open_image
+from equicaps.pretrained.files import Answer
+
+
+@pytest.fixture
+def angle(monkeypatch):
+    """Let every image be turned by this much."""
+
+    def pretend(degrees):
+        answer = Answer("7", 1.0, degrees, "7", 1.0, {}, {})
+        monkeypatch.setattr(
+            "equicaps.cli.upright.predict_files", lambda model, files: ((file, answer) for file in files)
+        )
+
+    return pretend
+
+
+PICTURES = {
+    "L": lambda a: Image.fromarray(a),
+    "RGB": lambda a: Image.fromarray(np.stack((a, a.T, a[::-1]), -1)),
+    "RGBA": lambda a: Image.fromarray(np.stack((a, a.T, a[::-1], a), -1)),
+    "I;16": lambda a: Image.fromarray(a.astype(np.uint16) * 201),
+    "P": lambda a: Image.fromarray(a).quantize(16),
+    "1": lambda a: Image.fromarray(a).convert("1"),
+}
+
+
+@pytest.mark.parametrize("mode", PICTURES)
+@pytest.mark.parametrize("degrees", [0.4, 89.6, -179.5, 270.0])
+def test_near_multiples_of_90_the_pixels_are_moved_and_nothing_else(run, model_file, angle, tmp_path, mode, degrees):
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 31), dtype=np.uint8)
+    original = PICTURES[mode](pixels if mode in ("L", "I;16", "P", "1") else pixels[:, :20])
+    original.save(tmp_path / "a.png")
+    angle(degrees)
+    result = run("upright", tmp_path / "a.png", "--out", tmp_path / "out", "--model", model_file)
+    assert result.exit_code == 0, result.output
+    assert "1 of them without loss" in result.stdout
+    made = open_image(tmp_path / "out" / "a.png")
+    assert made.mode == mode
+    expected = np.rot90(np.asarray(original.convert("RGBA") if mode == "P" else original), -round(degrees / 90))
+    actual = np.asarray(made.convert("RGBA") if mode == "P" else made)
+    np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("mode", PICTURES)
+def test_at_other_angles_mode_and_size_stay(run, model_file, angle, tmp_path, mode, digit):
+    PICTURES[mode](digit).save(tmp_path / "a.png")
+    before = (tmp_path / "a.png").read_bytes()
+    angle(100.0)
+    result = run("upright", tmp_path / "a.png", "--out", tmp_path / "out", "--model", model_file, "--json")
+    assert result.exit_code == 0, result.output
+    [entry] = json.loads(result.stdout)["images"]
+    assert entry["turned_by"] == -100
+    assert not entry["lossless"]
+    made = open_image(tmp_path / "out" / "a.png")
+    assert made.mode == mode
+    assert made.size == (28, 28)
+    assert (tmp_path / "a.png").read_bytes() == before
+
+
+def test_quarter_turns_only_and_expand(run, model_file, angle, tmp_path, digit):
+    Image.fromarray(digit).save(tmp_path / "a.png")
+    angle(120.0)
+    common = ("upright", tmp_path / "a.png", "--model", model_file)
+    assert run(*common, "--out", tmp_path / "quarters", "--quarter-turns").exit_code == 0
+    np.testing.assert_array_equal(np.asarray(open_image(tmp_path / "quarters" / "a.png")), np.rot90(digit, -1))
+    assert run(*common, "--out", tmp_path / "large", "--expand").exit_code == 0
+    assert open_image(tmp_path / "large" / "a.png").width > 28
+
+
+def test_an_image_and_its_quarter_turn_become_the_same(run, model_file, folder, tmp_path):
+    """With the model's own angles."""
+    result = run("upright", folder, "--out", tmp_path / "out", "--model", model_file, "--json")
+    assert result.exit_code == 0, result.output
+    a, b = (np.asarray(open_image(tmp_path / "out" / f"{name}.png")).astype(int) for name in ("zero", "turned"))
+    assert np.abs(a - b).max() <= 1
+    assert (tmp_path / "out" / "more" / "zero.png").exists()  # folders are kept
+    assert open_image(tmp_path / "out" / "contact_sheet.png").width > 200
+    entries = {entry["file"].split("/")[-1]: entry for entry in json.loads(result.stdout)["images"]}
+    assert not np.array_equal(a, np.asarray(open_image(folder / "zero.png"))) or entries["zero.png"]["lossless"]
+
+
+def test_results_are_not_overwritten_unless_forced(run, model_file, folder, tmp_path):
+    words = ("upright", folder / "zero.png", "--out", tmp_path / "out", "--model", model_file)
+    assert run(*words).exit_code == 0
+    assert failed_cleanly(run(*words), 2, "is already there")
+    (tmp_path / "out" / "contact_sheet.png").unlink()
+    assert failed_cleanly(run(*words), 2, "zero.png is already there")
+    assert run(*words, "--force").exit_code == 0
+
+
+def test_two_images_of_one_name_are_numbered(run, model_file, folder, tmp_path):
+    files = (folder / "zero.png", folder / "more" / "zero.bmp")
+    assert run("upright", *files, "--out", tmp_path / "out", "--model", model_file).exit_code == 0
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"zero.png", "zero-2.png", "contact_sheet.png"}
+
+
+def test_inputs_are_never_overwritten(run, model_file, folder):
+    before = {path: path.read_bytes() for path in folder.rglob("*.*")}
+    for words in ((folder, "--out", folder), (folder / "zero.png", "--out", folder)):
+        assert failed_cleanly(run("upright", *words, "--model", model_file, "--force"), 2, "where the inputs are")
+    inner = (folder, "--out", folder / "more")
+    assert failed_cleanly(run("upright", *inner, "--model", model_file, "--force"), 2, "inside")
+    assert {path: path.read_bytes() for path in folder.rglob("*.*")} == before
+
+
+def test_impossible_outputs_are_explained(run, model_file, folder):
+    common = ("--model", model_file)
+    assert failed_cleanly(run("upright", folder, "--out", folder / "zero.png", *common), 2, "is a file")
+    assert failed_cleanly(run("upright", folder, "--out", "/dev/null/x", *common), 1, "cannot create the folder")
+    assert failed_cleanly(run("upright", folder, "--out", "/proc/x", *common), 1, "cannot create the folder")
+    assert failed_cleanly(run("upright", folder, *common), 2, "--out")

@@ -1,0 +1,31 @@
+"""Shared by the tests of the commands."""
+
+import torch
+
+from equicaps.data import embedded_digits, rotate
+from equicaps.metrics import class_zeros
+from equicaps.models import GroupCapsNet
+from equicaps.training import Budget, Model, TrainConfig, save_model
+
+
+def save_untrained(path, preset="steerable"):
+    torch.manual_seed(0)
+    network = GroupCapsNet.from_preset(preset)
+    digits = embedded_digits("train").take(slice(0, 64))
+    ready = rotate(digits.images, torch.zeros(64), 32)
+    network.train()(ready)
+    zeros = class_zeros(network.eval(), ready, digits.labels, classes=10)
+    config = TrainConfig(Budget(steps=1), Model(preset)).to_dict()
+    card = {"config": config, "classes": list("0123456789"), "data": "a few digits", "figures": {"accuracy": 10.0},
+            "zeros": zeros, "frame": 28, "licence": "MIT", "task": "tells [digits]"}  # fmt: skip
+    save_model(path, network, card)
+    return path
+
+
+def failed_cleanly(result, code, message):
+    """One line, the right exit code, no stack trace."""
+    assert result.exit_code == code, result.output
+    assert message in result.stderr, result.stderr
+    assert "Traceback" not in result.output
+    assert isinstance(result.exception, SystemExit)
+    return True
