@@ -7,6 +7,7 @@ try:
 except ImportError:  # pragma: no cover
     sys.exit("equicaps: the commands need more packages; install them with `pip install 'equicaps[train]'`.")
 
+from equicaps.cli.reproduce import reproduce
 from equicaps.cli.train import train
 
 app = typer.Typer(
@@ -17,6 +18,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command()(train)
+app.command()(reproduce)
 
 
 @app.callback()
