@@ -13,6 +13,7 @@ from equicaps.cli.data import data
 from equicaps.cli.export import export
 from equicaps.cli.info import info
 from equicaps.cli.predict import predict
+from equicaps.cli.reproduce import reproduce
 from equicaps.cli.train import train
 from equicaps.cli.upright import upright
 
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (train, predict, upright, audit, export, info, data, bench):
+for command in (train, predict, upright, audit, export, info, data, bench, reproduce):
     app.command()(command)
 
 

@@ -14,7 +14,7 @@ from equicaps.training.files import write_bytes
 from equicaps.training.record import RESULT
 
 RUNS_FOLDER = "runs"
-QUICK_STEPS = 25
+QUICK_STEPS = 10
 
 
 @dataclass(frozen=True)

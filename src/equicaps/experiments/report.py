@@ -1,0 +1,88 @@
+"""``docs/results.md`` and the README's table, written from ``results/*.json`` and from nothing else.
+
+``python -m equicaps.experiments.report`` writes them, with ``--check`` it only says whether they are current.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from equicaps.experiments import tables
+from equicaps.experiments.session import Record
+from equicaps.training import MisuseError
+from equicaps.training.files import write_bytes
+
+NAMES = ("exactness", "table1a", "table1b", "figures", "time_to_accuracy_steerable", "time_to_accuracy_paper")
+PAGE, README = Path("docs") / "results.md", Path("README.md")
+START, END = "<!-- results: written by equicaps reproduce -->", "<!-- end of results -->"
+
+
+def load(results: Path) -> tables.Records:
+    """What was measured; quick figures are refused."""
+    found: dict[str, Record | None] = dict.fromkeys(NAMES)
+    for name in NAMES:
+        path = results / f"{name}.json"
+        if path.exists():
+            record = json.loads(path.read_text())
+            if record.get("quick"):
+                raise MisuseError(f"{path} is from a quick run: its figures never enter the tables.")
+            found[name] = record
+    return found
+
+
+def written(root: Path, results: Path) -> dict[Path, str]:
+    """Path -> what its content has to be."""
+    records = load(results)
+    readme = (root / README).read_text(encoding="utf-8")
+    return {
+        root / PAGE: tables.page(records),
+        root / README: between_markers(readme, tables.readme(records)),
+    }
+
+
+def between_markers(text: str, table: str) -> str:
+    """The text with everything between the two markers replaced."""
+    if text.count(START) != 1 or text.count(END) != 1 or text.index(START) > text.index(END):
+        raise MisuseError(f"the README must hold {START!r} and then {END!r}, each once: put them where the table goes.")
+    before, rest = text.split(START)
+    return f"{before}{START}\n\n{table}\n{END}{rest.split(END)[1]}"
+
+
+def update(root: Path, results: Path) -> list[Path]:
+    """Write the pages; returns those that changed."""
+    changed = outdated(root, results)
+    for path, text in written(root, results).items():
+        if path in changed:
+            write_bytes(path, text.encode())
+    return changed
+
+
+def outdated(root: Path, results: Path) -> list[Path]:
+    """The pages that differ from what the records give."""
+    return [
+        path
+        for path, text in written(root, results).items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+
+
+def main(words: list[str] | None = None) -> None:
+    """Write or check."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if a page is out of date")
+    parser.add_argument("--root", type=Path, default=Path(), help="the checkout")
+    arguments = parser.parse_args(words)
+    root: Path = arguments.root
+    try:
+        if arguments.check:
+            if old := outdated(root, root / "results"):
+                sys.exit(f"out of date: {', '.join(map(str, old))}; run python -m equicaps.experiments.report")
+        else:
+            update(root, root / "results")
+    except (MisuseError, OSError) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

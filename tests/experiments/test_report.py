@@ -1,0 +1,130 @@
+"""The committed pages are what the committed records give, and nothing else gets into them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from equicaps.experiments import report, tables
+from equicaps.experiments.published import GOALS
+from equicaps.training import MisuseError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def checkout(tmp_path, quick) -> Path:
+    """A checkout with full records: the quick ones without their label."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text(f"# x\n\n{report.START}\n{report.END}\n\nafter\n")
+    for name in ("exactness", "table1a", "table1b", "figures"):
+        content = json.loads((quick / f"{name}.json").read_text()) | {"quick": False}
+        (tmp_path / "results" / f"{name}.json").write_text(json.dumps(content))
+    return tmp_path
+
+
+def change(checkout, name, edit):
+    path = checkout / "results" / f"{name}.json"
+    content = json.loads(path.read_text())
+    edit(content)
+    path.write_text(json.dumps(content))
+
+
+def test_the_committed_pages_are_current():
+    report.main(["--check", "--root", str(ROOT)])
+
+
+def test_check_notices_a_changed_record_and_writing_repairs(checkout):
+    with pytest.raises(SystemExit, match="out of date"):
+        report.main(["--check", "--root", str(checkout)])
+    report.main(["--root", str(checkout)])
+    report.main(["--check", "--root", str(checkout)])
+    change(checkout, "table1a", lambda content: content["cells"]["whole"]["rotated"].update(accuracy=12.34))
+    with pytest.raises(SystemExit, match="out of date"):
+        report.main(["--check", "--root", str(checkout)])
+    report.main(["--root", str(checkout)])
+    assert "12.34 %" in (checkout / "docs" / "results.md").read_text()
+    assert "12.34 %" in (checkout / "README.md").read_text()
+
+
+def test_a_page_typed_by_hand_is_noticed(checkout):
+    report.main(["--root", str(checkout)])
+    page = checkout / "docs" / "results.md"
+    page.write_text(page.read_text().replace("98.42 %", "98.43 %"))
+    with pytest.raises(SystemExit, match=r"results\.md"):
+        report.main(["--check", "--root", str(checkout)])
+
+
+def test_only_what_is_between_the_markers_changes(checkout):
+    report.main(["--root", str(checkout)])
+    text = (checkout / "README.md").read_text()
+    assert text.startswith(f"# x\n\n{report.START}\n\n|  | paper | equicaps |")
+    assert text.endswith(f"{report.END}\n\nafter\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["nothing", report.START, f"{report.END} {report.START}", f"{report.START} {report.START} {report.END}"]
+)
+def test_a_readme_without_its_markers_is_refused(checkout, text):
+    (checkout / "README.md").write_text(text)
+    with pytest.raises(SystemExit, match="each once"):
+        report.main(["--root", str(checkout)])
+    assert (checkout / "README.md").read_text() == text
+
+
+def test_quick_records_never_enter_the_tables(checkout):
+    change(checkout, "table1b", lambda content: content.update(quick=True))
+    with pytest.raises(MisuseError, match="never enter the tables"):
+        report.load(checkout / "results")
+    with pytest.raises(SystemExit, match="never enter"):
+        report.main(["--root", str(checkout)])
+    assert not (checkout / "docs" / "results.md").exists()
+
+
+def test_what_was_not_run_says_so(tmp_path):
+    records = report.load(tmp_path)
+    assert not any(value is not None for value in tables.ours(records).values())
+    assert tables.readme(records).count(tables.MISSING) == len(tables.README_ROWS)
+    assert tables.page(records).count(tables.MISSING) >= len(GOALS)
+
+
+def test_a_single_missing_cell_says_so(checkout):
+    change(checkout, "table1a", lambda content: content["cells"]["whole"].update(affnist=None))
+    values = tables.ours(report.load(checkout / "results"))
+    assert [key for key, value in values.items() if value is None] == ["affnist/whole"]
+
+
+def test_a_missed_target_is_reported_as_missed(checkout):
+    def row(page):
+        return next(line for line in page.splitlines() if line.startswith("| rotated MNIST, whole |"))
+
+    for accuracy, verdict in ((99.19, "| **no** |"), (99.21, "| yes |")):
+        change(checkout, "table1a", lambda c, a=accuracy: c["cells"]["whole"]["rotated"].update(accuracy=a))
+        assert row(tables.page(report.load(checkout / "results"))).endswith(verdict)
+
+
+def test_accuracy_that_is_not_identical_misses_its_target(checkout):
+    def verdict():
+        page = tables.page(report.load(checkout / "results"))
+        return next(line for line in page.splitlines() if line.startswith("| upright-trained, tested at 0/90"))[-12:]
+
+    whole = dict.fromkeys(("0", "90", "180", "270"), 99.5)
+    change(checkout, "exactness", lambda c: c["networks"]["whole"]["quarters"].update(accuracy=whole))
+    assert "yes" in verdict()
+    change(
+        checkout, "exactness", lambda c: c["networks"]["whole"]["deviations"]["turned"].update(predictions_changed=1)
+    )
+    assert "no" in verdict()
+
+
+def test_the_papers_figures_are_the_papers():
+    """Against the text of Section 6 and Table 1 as printed."""
+    printed = {key: goal.paper for key, goal in GOALS.items() if goal.paper is not None}
+    assert printed == {
+        "quarters": 99.02, "any_angle": 89.12, "any_angle_cnn": 58.79,
+        "rotated/plain_cnn": 92.30, "rotated/capsules": 94.68, "rotated/whole": 98.42,
+        "mnist_rot/plain_cnn": 90.19, "mnist_rot/capsules": 91.87, "mnist_rot/whole": 97.40,
+        "affnist/plain_cnn": 81.64, "affnist/capsules": 71.86, "affnist/whole": 89.10,
+        "pose/naive": 70.92, "pose/labels_only": 28.32, "pose/reconstruction": 16.21,
+    }  # fmt: skip
