@@ -11,7 +11,6 @@ digits in the package, or with --noise dense noise (on which the paper's layers,
 import argparse
 import ctypes
 import json
-import platform
 import subprocess
 import sys
 import time
@@ -25,7 +24,9 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from equicaps.data import embedded_digits, rotate
+from equicaps.losses import Objective
 from equicaps.models import PRESETS, GroupCapsNet
+from equicaps.training.record import provenance
 
 SECONDS = 3.0
 
@@ -117,10 +118,6 @@ def digits(batch: int, size: int) -> Tensor:
     return turned.repeat(1, 1, size // 32, size // 32)
 
 
-def scores_of(output: object) -> Tensor:
-    return output if isinstance(output, Tensor) else output.scores  # type: ignore[attr-defined]
-
-
 def measure(name: str, batch: int, size: int, kind: str, seconds: float) -> dict[str, float | str | int]:
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -128,10 +125,13 @@ def measure(name: str, batch: int, size: int, kind: str, seconds: float) -> dict
     network = NETWORKS[name]()
     images = digits(batch, size) if kind == "digits" else torch.rand(batch, 1, size, size)
     labels = torch.randint(10, (batch,))
+    objective, degrees = Objective(), torch.rand(batch) * 360
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4)
 
     def train() -> None:
-        loss = F.cross_entropy(scores_of(network(images)), labels)
+        output = network(images)
+        whole = isinstance(network, GroupCapsNet)
+        loss = objective(output, images, labels, degrees) if whole else F.cross_entropy(output, labels)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
@@ -193,9 +193,8 @@ def main() -> None:
         )  # fmt: skip
         print(f"{name:<20}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)), flush=True)
     if arguments.json:
-        machine = {"torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+        arguments.json.write_text(json.dumps({**provenance(), "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ training and augmentation, not evaluation. Writes results/time_to_accuracy_PRESE
 
 import argparse
 import json
-import platform
-import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from equicaps.data import load_mnist, rotate
 from equicaps.losses import Objective
 from equicaps.metrics import Evaluation, evaluate, exactness
 from equicaps.models import PRESETS, GroupCapsNet
+from equicaps.training.record import provenance
 
 SIZE, DIGITS = 32, 32
 
@@ -91,7 +91,7 @@ def main() -> None:
     for _ in range(20):  # these steps count, too
         trainer.step(0.0)
     per_step = (time.process_time() - start) / 20
-    steps = int(arguments.minutes * 60 * 0.985 / per_step) - 20
+    steps = max(int(arguments.minutes * 60 * 0.985 / per_step) - 20, arguments.points)
     schedule = torch.optim.lr_scheduler.OneCycleLR(trainer.optimizer, arguments.rate, total_steps=steps, pct_start=0.2)
     print(f"{arguments.preset}: {sum(p.numel() for p in trainer.network.parameters()):,} parameters, {steps:,} steps")
     curve, evaluation = [], 0.0
@@ -118,15 +118,13 @@ def finish(
     exact = exactness(network, upright)
     print(f"quarter turns of {exact.images:,} upright digits: {exact.predictions_changed} predictions changed, "
           f"scores {exact.scores:.1e}, agreements {exact.activations:.1e}, poses {exact.poses:.1e}")  # fmt: skip
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     arguments.out.mkdir(parents=True, exist_ok=True)
     name = f"time_to_accuracy_{arguments.preset}"
     record = {
-        "command": "python experiments/time_to_accuracy.py",
+        "command": " ".join(["python", "experiments/time_to_accuracy.py", *sys.argv[1:]]),
         "settings": {name: str(value) for name, value in vars(arguments).items()},
         "data": "MNIST, turned on the fly",
-        "commit": commit,
-        "machine": {"torch": torch.__version__, "python": platform.python_version(), "threads": 1},
+        **provenance(),
         "curve": curve,
         "exactness": exact._asdict(),
     }
