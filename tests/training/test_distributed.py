@@ -50,8 +50,8 @@ def test_two_processes_have_the_loss_curve_of_one_with_the_doubled_batch(alone, 
 
 
 def test_the_loss_changes_on_the_way(alone):
-    """Guard: equal curves are not constant curves."""
-    assert alone[0][-1] < alone[0][0] - 0.1
+    """Guard: equal curves are not constant curves. (At the end it need not be lower: the margin grows on the way.)"""
+    assert max(alone[0]) - min(alone[0]) > 0.1
 
 
 def test_that_comparison_notices_statistics_of_half_a_batch(alone, tmp_path):
