@@ -1,8 +1,12 @@
 """Two processes train the same network as one with the doubled batch."""
 
+import datetime
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +15,7 @@ from small_training import TURNED, config, digits, network
 
 from equicaps.nn import BatchNorm2d
 from equicaps.training import Hardware, TrainingError, World, fit, train
+from equicaps.training import distributed as module
 from equicaps.training.distributed import _free_port, join
 
 STEPS = 20
@@ -138,3 +143,45 @@ def test_ctrl_c_stops_all_processes_after_saving(tmp_path):
     stopped = train(settings, digits(), TURNED, folder=tmp_path, network=network(), watch=interrupt)
     assert not stopped.finished
     assert stopped.step < 10
+
+
+SCRIPT = """
+from small_training import TURNED, config, digits, network
+from equicaps.training import Hardware, train
+
+settings = config(2, hardware=Hardware(processes=2, device="cpu"))
+{guard}train(settings, digits(), TURNED, folder={folder!r}, network=network())
+"""
+
+
+def start_script(folder, guard):
+    path = folder / "script.py"
+    path.write_text(SCRIPT.format(guard=guard, folder=str(folder / "run")))
+    tests = Path(__file__).parents[1]
+    places = os.pathsep.join([str(tests), str(tests.parent / "src")])
+    return subprocess.run(
+        [sys.executable, path], env=os.environ | {"PYTHONPATH": places}, capture_output=True, text=True, timeout=240
+    )
+
+
+def test_a_script_without_the_main_guard_is_told_so_at_once(tmp_path):
+    """Its helper imports it and dies; nobody waits for the dead."""
+    found = start_script(tmp_path, "")
+    assert found.returncode == 1
+    assert "TrainingError: a helper process ended at its start (exit code 1)" in found.stderr
+    assert 'below `if __name__ == "__main__":`' in found.stderr
+
+
+def test_that_script_with_the_guard_trains(tmp_path):
+    """Control."""
+    found = start_script(tmp_path, 'if __name__ == "__main__": ')
+    assert found.returncode == 0, found.stderr
+    assert (tmp_path / "run" / "checkpoint.safetensors").exists()
+
+
+def test_helpers_that_never_arrive_are_not_waited_for_as_long_as_an_evaluation(monkeypatch):
+    """A process that is never started neither arrives nor ends."""
+    monkeypatch.setattr(module, "MEETING", datetime.timedelta(seconds=0.2))
+    with pytest.raises(TrainingError, match="not ready after"):
+        module._all_there(dist.HashStore(), [multiprocessing.Process()])
+    assert datetime.timedelta(hours=1) < module.PATIENCE

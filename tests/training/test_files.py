@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import resource
@@ -11,12 +12,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from safetensors.torch import save as serialise
 from safetensors.torch import save_file
 from small_training import TURNED, config, digits, network
 
 from equicaps.training import CheckpointError, DamagedCheckpointError, fit, load_checkpoint, load_model
 from equicaps.training import files as module
-from equicaps.training.checkpoint import CHECKPOINT, MODEL, PREVIOUS
+from equicaps.training.checkpoint import CHECKPOINT, DAMAGED, MODEL, PREVIOUS
 from equicaps.training.files import prepare_folder, read_tensors, write_bytes, write_tensors
 
 TENSORS = {
@@ -52,12 +54,41 @@ def test_a_truncated_file_is_refused(path, fraction):
         read_tensors(path, "checkpoint")
 
 
-def test_one_altered_bit_is_noticed(path):
-    content = bytearray(path.read_bytes())
-    content[-3] ^= 1
-    path.write_bytes(bytes(content))
-    with pytest.raises(DamagedCheckpointError, match="checksum"):
-        read_tensors(path, "checkpoint")
+def version_1(tensors, content):
+    """A file as the first version wrote it: format and version are not part of the checksum."""
+    tensors = {name: value.contiguous() for name, value in tensors.items()}
+    text = json.dumps(content)
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    for name, value in sorted(tensors.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.numpy().tobytes())
+    header = {"format": "equicaps checkpoint", "version": "1", "content": text, "checksum": digest.hexdigest()}
+    return serialise(tensors, header)
+
+
+def test_the_first_version_is_still_read(path):
+    path.write_bytes(version_1(TENSORS, CONTENT))
+    tensors, content = read_tensors(path, "checkpoint")
+    assert content == CONTENT
+    assert all(torch.equal(tensors[name], value) for name, value in TENSORS.items())
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_one_altered_bit_is_noticed_wherever_it_is(path, version):
+    """Every bit of the file, header and all: none is accepted, and none is taken for anything but damage."""
+    whole = version_1(TENSORS, CONTENT) if version == 1 else path.read_bytes()
+    assert f'"version":"{version}"'.encode() in whole  # guard
+    for place in range(8 * len(whole)):
+        altered = bytearray(whole)
+        altered[place // 8] ^= 1 << place % 8
+        path.write_bytes(altered)
+        try:
+            read_tensors(path, "checkpoint")
+        except DamagedCheckpointError:
+            continue
+        except Exception as error:
+            pytest.fail(f"bit {place % 8} of {whole[: place // 8 + 1][-30:]}: {error!r}")
+        pytest.fail(f"bit {place % 8} of {whole[: place // 8 + 1][-30:]} is accepted")
 
 
 def test_foreign_files_are_refused_by_name(path):
@@ -102,6 +133,48 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
     (tmp_path / PREVIOUS).write_bytes(b"")
     with pytest.raises(DamagedCheckpointError):
         load_checkpoint(tmp_path)
+
+
+def test_after_going_back_the_damaged_checkpoint_does_not_replace_the_whole_one(tmp_path, monkeypatch):
+    """Whatever happens while the next one is written, a whole one is there."""
+    train(tmp_path)
+    (tmp_path / CHECKPOINT).write_bytes(b"damaged")
+    whole = (tmp_path / PREVIOUS).read_bytes()
+    replace_file = os.replace
+
+    def power_cut(source, target):
+        if os.path.basename(target) == CHECKPOINT:
+            raise OSError(errno.EIO, "power cut")
+        replace_file(source, target)
+
+    monkeypatch.setattr("os.replace", power_cut)
+    with pytest.raises(CheckpointError, match="power cut"):
+        train(tmp_path, resume=True)
+    monkeypatch.undo()
+    assert (tmp_path / PREVIOUS).read_bytes() == whole
+    assert (tmp_path / DAMAGED).read_bytes() == b"damaged"
+    assert load_checkpoint(tmp_path)[1]["step"] == 2
+    assert train(tmp_path, resume=True).finished
+
+
+def test_looking_at_a_damaged_checkpoint_changes_nothing(tmp_path):
+    train(tmp_path)
+    (tmp_path / CHECKPOINT).write_bytes(b"damaged")
+    load_checkpoint(tmp_path)
+    assert (tmp_path / CHECKPOINT).read_bytes() == b"damaged"
+
+
+@pytest.mark.parametrize("reason", ["newer", "other kind"])
+def test_a_checkpoint_that_is_not_damaged_does_not_fall_back(tmp_path, monkeypatch, reason):
+    train(tmp_path)
+    if reason == "newer":
+        monkeypatch.setattr(module, "VERSION", module.VERSION + 1)
+    kind = "checkpoint" if reason == "newer" else "model"
+    write_tensors(tmp_path / CHECKPOINT, kind, TENSORS, CONTENT)
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match=r"update equicaps|is needed") as caught:
+        load_checkpoint(tmp_path)
+    assert not isinstance(caught.value, DamagedCheckpointError)
 
 
 def test_a_full_disk_is_reported_and_the_checkpoint_before_stays(tmp_path):

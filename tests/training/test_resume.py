@@ -94,7 +94,7 @@ def test_that_comparison_notices_a_lost_part_of_the_state(lost, tmp_path, monkey
     with pytest.raises(PowerCutError):
         run(settings, tmp_path / "cut", watch=power_cut(7))
 
-    def forgetful(folder):
+    def forgetful(folder, **options):
         tensors, content = load_checkpoint(folder)
         fresh = {name: torch.ones_like(value) for name, value in tensors.items() if name.startswith(lost)}
         if lost == "random.":

@@ -14,9 +14,10 @@ from torch import Tensor
 from equicaps.models import GroupCapsNet
 from equicaps.training.config import Model, Number
 from equicaps.training.errors import CheckpointError, DamagedCheckpointError
-from equicaps.training.files import read_tensors, write_tensors
+from equicaps.training.files import read_tensors, rename, write_tensors
 
 CHECKPOINT, PREVIOUS, MODEL = "checkpoint.safetensors", "previous.safetensors", "model.safetensors"
+DAMAGED = "damaged.safetensors"
 _CONTENT = "content"
 
 _log = logging.getLogger(__name__)
@@ -44,8 +45,14 @@ def has_checkpoint(folder: Path) -> bool:
     return (folder / CHECKPOINT).exists() or (folder / PREVIOUS).exists()
 
 
-def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The latest checkpoint that is whole."""
+def load_checkpoint(folder: Path, *, set_aside: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The latest checkpoint that is whole.
+
+    Args:
+        folder: of the run.
+        set_aside: rename a damaged checkpoint to ``damaged.safetensors``, so that the next one to be saved does not
+            put it in the place of the whole one before.
+    """
     if not has_checkpoint(folder):
         raise CheckpointError(f"{folder} holds no training: neither {CHECKPOINT} nor {PREVIOUS} is there.")
     if not (folder / CHECKPOINT).exists():  # killed between the two renames
@@ -56,7 +63,10 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if not (folder / PREVIOUS).exists():
             raise
         _log.warning("%s Going back to %s.", error, folder / PREVIOUS)
-        return read_tensors(folder / PREVIOUS, "checkpoint")
+    found = read_tensors(folder / PREVIOUS, "checkpoint")
+    if set_aside:
+        rename(folder / CHECKPOINT, folder / DAMAGED)
+    return found
 
 
 def pack(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> bytes:

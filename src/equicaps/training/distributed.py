@@ -4,19 +4,24 @@ import contextlib
 import datetime
 import os
 import signal
-import socket
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed import PrefixStore, Store, TCPStore, rendezvous  # type: ignore[attr-defined] # documented
 
 from equicaps.training.errors import MisuseError, TrainingError
 
 PATIENCE = datetime.timedelta(hours=2)
 """How long processes wait for one that evaluates or writes."""
+MEETING = datetime.timedelta(minutes=10)
+"""How long they wait at the start until all are there."""
+_HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -84,17 +89,19 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
 
 
 @contextlib.contextmanager
-def join(device: str, rank: int, size: int, local_rank: int, address: str) -> Iterator[World]:
-    """Become one of ``size`` processes that meet at an address such as ``tcp://127.0.0.1:29500`` or ``env://``."""
+def join(device: str, rank: int, size: int, local_rank: int, meet: Callable[[], Store]) -> Iterator[World]:
+    """Become one of ``size`` processes; ``meet`` waits for the others where all of them find each other."""
     chosen = choose_device(device, local_rank)
     if chosen.type == "mps":
         raise MisuseError("several processes share no MPS device: use one process, or the CPU (device 'cpu').")
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
     with explained():
+        store = meet()
         dist.init_process_group(
-            "nccl" if chosen.type == "cuda" else "gloo", address, rank=rank, world_size=size, timeout=PATIENCE
+            "nccl" if chosen.type == "cuda" else "gloo", store=store, rank=rank, world_size=size, timeout=PATIENCE
         )
+        store.set_timeout(PATIENCE)
     try:
         yield World(chosen, rank, size)
     finally:
@@ -115,7 +122,11 @@ def open_world(
         if processes > 1:
             raise MisuseError("torchrun already starts the processes: leave `processes` at 1 under torchrun.")
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        with join(device, rank, size, int(os.environ.get("LOCAL_RANK", 0)), "env://") as world:
+
+        def meet() -> Store:
+            return PrefixStore("equicaps", next(rendezvous("env://", rank, size, timeout=MEETING))[0])
+
+        with join(device, rank, size, int(os.environ.get("LOCAL_RANK", 0)), meet) as world:
             yield world
     elif processes == 1:
         yield World(choose_device(device))
@@ -128,17 +139,19 @@ def open_world(
 def _local_world(
     processes: int, device: str, worker: Callable[..., object], arguments: tuple[Any, ...]
 ) -> Iterator[World]:
-    address = f"tcp://127.0.0.1:{_free_port()}"
+    store = TCPStore(_HOST, 0, processes, is_master=True, timeout=MEETING, wait_for_workers=False)
     context = torch.multiprocessing.get_context("spawn")
     threads = torch.get_num_threads()
     others = [
-        context.Process(target=_serve, args=(rank, processes, device, address, threads, worker, arguments), daemon=True)
+        context.Process(
+            target=_serve, args=(rank, processes, device, store.port, threads, worker, arguments), daemon=True
+        )
         for rank in range(1, processes)
     ]
     try:
         for process in others:
             process.start()
-        with join(device, 0, processes, 0, address) as world:
+        with join(device, 0, processes, 0, lambda: _all_there(store, others)) as world:
             yield world
             for process in others:
                 process.join(timeout=60)
@@ -150,20 +163,39 @@ def _local_world(
                 process.join()
 
 
+def _all_there(store: Store, others: Sequence[BaseProcess]) -> Store:
+    """Wait until every helper has arrived, but not for one that has ended."""
+    deadline = time.monotonic() + MEETING.total_seconds()
+    while not store.check([_arrival(rank) for rank in range(1, len(others) + 1)]):
+        if ended := [process.exitcode for process in others if process.exitcode is not None]:
+            raise TrainingError(
+                f"a helper process ended at its start (exit code {ended[0]}); it says why above. Helpers import the "
+                'program that started them: a script must start the training below `if __name__ == "__main__":`, and '
+                "must be a file. Or use one process."
+            )
+        if time.monotonic() > deadline:
+            raise TrainingError(f"the helper processes were not ready after {MEETING}: start fewer, or one process.")
+        time.sleep(0.02)
+    return store
+
+
+def _arrival(rank: int) -> str:
+    return f"equicaps/{rank} is there"
+
+
 def _serve(
-    rank: int, size: int, device: str, address: str, threads: int, worker: Callable[..., object], arguments: Any
+    rank: int, size: int, device: str, port: int, threads: int, worker: Callable[..., object], arguments: Any
 ) -> None:
+    def meet() -> Store:
+        store = TCPStore(_HOST, port, size, is_master=False, timeout=MEETING, wait_for_workers=False)
+        store.set(_arrival(rank), "")
+        return store
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(threads)
     # When the first process fails, it tells why; its helpers have nothing to add.
-    with contextlib.suppress(TrainingError), join(device, rank, size, rank, address) as world:
+    with contextlib.suppress(TrainingError), join(device, rank, size, rank, meet) as world:
         worker(world, *arguments)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager

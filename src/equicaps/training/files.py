@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from safetensors.torch import load as deserialise
@@ -20,22 +20,20 @@ from torch import Tensor
 
 from equicaps.training.errors import CheckpointError, DamagedCheckpointError
 
-VERSION = 1
+VERSION = 2
+"""1: the checksum covers tensors and content; 2: also format and version. Both are read."""
+Kind = Literal["checkpoint", "model"]
 _PREFIX = "equicaps "
+_CHECKED = ("format", "version", "content")
 
 
 def write_tensors(
-    path: Path, kind: str, tensors: Mapping[str, Tensor], content: Mapping[str, Any], *, keep: Path | None = None
+    path: Path, kind: Kind, tensors: Mapping[str, Tensor], content: Mapping[str, Any], *, keep: Path | None = None
 ) -> None:
     """Write tensors and JSON content in one step: a reader sees the old file or the new one, whatever happens."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {
-        "format": _PREFIX + kind,
-        "version": str(VERSION),
-        "content": json.dumps(content),
-        "checksum": _checksum(plain, json.dumps(content)),
-    }
-    write_bytes(path, serialise(plain, header), keep=keep)
+    header = {"format": _PREFIX + kind, "version": str(VERSION), "content": json.dumps(content)}
+    write_bytes(path, serialise(plain, {**header, "checksum": _checksum(header, plain)}), keep=keep)
 
 
 def write_bytes(path: Path, content: bytes, *, keep: Path | None = None) -> None:
@@ -59,31 +57,46 @@ def write_bytes(path: Path, content: bytes, *, keep: Path | None = None) -> None
         raise CheckpointError(explain(path, error)) from error
 
 
-def read_tensors(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What :func:`write_tensors` wrote; anything else is refused with the reason."""
+def rename(path: Path, target: Path) -> None:
+    """Give a file another name, in the place of what had it."""
+    try:
+        os.replace(path, target)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise CheckpointError(explain(target, error)) from error
+
+
+def read_tensors(path: Path, kind: Kind) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What :func:`write_tensors` wrote.
+
+    Raises:
+        DamagedCheckpointError: whatever else it is, but for
+        CheckpointError: a file that cannot be opened, of a newer version, or of the other kind.
+    """
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise CheckpointError(f"cannot read {path}: {error.strerror or error}.") from error
+        failure = DamagedCheckpointError if error.errno == errno.EIO else CheckpointError
+        raise failure(f"cannot read {path}: {error.strerror or error}.") from error
     header = _header(path, raw)
-    found = header.get("format", "")
-    if not found.startswith(_PREFIX):
-        raise CheckpointError(f"{path} is a safetensors file, but was not written by equicaps.")
-    version = header.get("version", "")
-    if not version.isdecimal() or "content" not in header:
-        raise DamagedCheckpointError(f"{path} is damaged: its header lacks what equicaps writes there.")
-    if int(version) > VERSION:
-        raise CheckpointError(
-            f"{path} has format version {header['version']}, this equicaps reads up to {VERSION}: update equicaps."
-        )
-    if found != _PREFIX + kind:
-        raise CheckpointError(f"{path} is an {found}, but an {_PREFIX}{kind} is needed.")
+    if not header.get("format", "").startswith(_PREFIX):
+        raise DamagedCheckpointError(f"{path} was not written by equicaps, or is damaged.")
     try:
         tensors = deserialise(raw)
-    except Exception as error:  # safetensors raises its own error, and KeyError for types it does not know
+    except Exception as error:  # altered headers make it raise nearly anything
         raise DamagedCheckpointError(f"{path} is damaged or truncated ({error}).") from error
-    if _checksum(tensors, header["content"]) != header.get("checksum"):
+    version = header.get("version", "")
+    if version not in _versions() and _is_newer(version) and not _intact_but_for_version(header, tensors):
+        raise CheckpointError(
+            f"{path} has format version {version}, this equicaps reads up to {VERSION}: update equicaps."
+        )
+    if version not in _versions() or not _intact(header, tensors):
         raise DamagedCheckpointError(f"{path} is damaged: its content does not match its checksum.")
+    found = header["format"].removeprefix(_PREFIX)
+    if found not in get_args(Kind):  # version 1 does not check it
+        raise DamagedCheckpointError(f"{path} is damaged: it claims to be an {_PREFIX}{found}.")
+    if found != kind:
+        raise CheckpointError(f"{path} is an {_PREFIX}{found}, but an {_PREFIX}{kind} is needed.")
     try:
         content = json.loads(header["content"])
     except (ValueError, RecursionError) as error:
@@ -124,6 +137,10 @@ def _header(path: Path, raw: bytes) -> dict[str, str]:
     if len(raw) < 8 + length:
         raise DamagedCheckpointError(f"{path} is truncated: its header alone should have {length} bytes.")
     try:
+        metadata = json.loads(raw[8 : 8 + length]).get("__metadata__", {})
+        return {str(key): str(value) for key, value in metadata.items()}
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise DamagedCheckpointError(f"{path} is damaged: its header is not that of a safetensors file.") from error
         header = json.loads(raw[8 : 8 + length])
     except (ValueError, RecursionError) as error:
         raise DamagedCheckpointError(f"{path} is damaged: its header is not JSON.") from error
@@ -133,8 +150,27 @@ def _header(path: Path, raw: bytes) -> dict[str, str]:
     return {str(key): str(value) for key, value in metadata.items()}
 
 
-def _checksum(tensors: Mapping[str, Tensor], content: str) -> str:
-    digest = hashlib.blake2b(content.encode(), digest_size=16)
+def _versions() -> tuple[str, ...]:
+    return tuple(str(version) for version in range(1, VERSION + 1))
+
+
+def _is_newer(version: str) -> bool:
+    return version.isascii() and version.isdigit() and len(version) < 10 and int(version) > VERSION
+
+
+def _intact_but_for_version(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> bool:
+    """Whether only the number of the version was altered: such a file is damaged, and not a newer one."""
+    return any(_intact({**header, "version": version}, tensors) for version in _versions())
+
+
+def _intact(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> bool:
+    return {*_CHECKED, "checksum"} <= header.keys() and header["checksum"] == _checksum(header, tensors)
+
+
+def _checksum(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
+    first = header["version"] == "1"
+    checked = header["content"] if first else json.dumps([header[key] for key in _CHECKED])
+    digest = hashlib.blake2b(checked.encode(), digest_size=16)
     for name in sorted(tensors):
         digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
         digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().tobytes())

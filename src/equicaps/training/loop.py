@@ -138,7 +138,7 @@ class _Run:
             if has_checkpoint(self.folder):
                 if not resume:
                     raise MisuseError(f"{self.folder} holds a training: resume it, or choose another folder.")
-                packed = pack(*self._compatible(*load_checkpoint(self.folder)))
+                packed = pack(*self._compatible(*load_checkpoint(self.folder, set_aside=True)))
         if packed := self.world.share(packed):
             tensors, content = unpack(packed)
             self.trainer.restore(tensors, content)
