@@ -8,6 +8,7 @@ from equicaps.data import embedded_digits, rotate
 from equicaps.metrics import class_zeros
 from equicaps.models import CapsOutput, GroupCapsNet
 from equicaps.pretrained import Card, TurningModel
+from equicaps.pretrained.images import to_network
 from equicaps.training import CheckpointError
 
 
@@ -113,3 +114,12 @@ def test_zeros_are_the_mean_angles_of_upright_images():
 def test_a_card_needs_a_zero_for_every_class():
     with pytest.raises(ValueError, match="2 classes, but 1 zero"):
         Card("x", "", "", ("a", "b"), (0.0,))
+
+
+def test_an_odd_frame_is_centred_between_pixels():
+    """As the training sees it, and commuting with quarter turns."""
+    images = torch.rand(3, 1, 27, 27)
+    ready = to_network(images, 1, 32, 27)
+    torch.testing.assert_close(ready, rotate(images, torch.zeros(3), 32))
+    turned = to_network(torch.rot90(images, 1, (-2, -1)), 1, 32, 27)
+    torch.testing.assert_close(turned, torch.rot90(ready, 1, (-2, -1)))

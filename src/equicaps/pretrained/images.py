@@ -50,6 +50,8 @@ def to_network(
     images = square(images)
     if images.shape[-1] not in (size, frame):
         images = F.interpolate(images, (frame, frame), mode="bilinear", antialias=True, align_corners=False)
+    if (size - images.shape[-1]) % 2:  # the centre lies between pixels
+        images = F.avg_pool2d(images, 2, stride=1, padding=1)
     margin = (size - images.shape[-1]) // 2
     return F.pad(images, (margin,) * 4).clamp(0, 1)
 
