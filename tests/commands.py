@@ -8,12 +8,14 @@ from equicaps.models import GroupCapsNet
 from equicaps.training import Budget, Model, TrainConfig, save_model
 
 
-def save_untrained(path, preset="steerable"):
+def save_network(path, preset="steerable", weights=None):
     torch.manual_seed(0)
     network = GroupCapsNet.from_preset(preset)
     digits = embedded_digits("train").take(slice(0, 64))
     ready = rotate(digits.images, torch.zeros(64), 32)
     network.train()(ready)
+    if weights is not None:
+        network.load_state_dict(weights)
     zeros = class_zeros(network.eval(), ready, digits.labels, classes=10)
     config = TrainConfig(Budget(steps=1), Model(preset)).to_dict()
     card = {"config": config, "classes": list("0123456789"), "data": "a few digits", "figures": {"accuracy": 10.0},

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from commands import save_untrained
+from commands import save_network
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -12,7 +12,7 @@ from equicaps.data import embedded_digits
 
 @pytest.fixture(scope="session")
 def model_file(tmp_path_factory):
-    return save_untrained(tmp_path_factory.mktemp("model") / "untrained.safetensors")
+    return save_network(tmp_path_factory.mktemp("model") / "untrained.safetensors")
 
 
 @pytest.fixture(scope="session")

@@ -134,3 +134,12 @@ def test_zeros_are_0_where_upright_images_do_not_agree():
         return CapsOutput(torch.zeros(4, 1), torch.zeros(4, 1), poses)
 
     assert class_zeros(network, torch.zeros(4, 1, 2, 2), torch.zeros(4, dtype=torch.int64), classes=1) == [0.0]
+
+
+def test_an_odd_frame_is_centred_between_pixels():
+    """As the training sees it, and commuting with quarter turns."""
+    images = torch.rand(3, 1, 27, 27)
+    ready = to_network(images, 1, 32, 27)
+    torch.testing.assert_close(ready, rotate(images, torch.zeros(3), 32))
+    turned = to_network(torch.rot90(images, 1, (-2, -1)), 1, 32, 27)
+    torch.testing.assert_close(turned, torch.rot90(ready, 1, (-2, -1)))

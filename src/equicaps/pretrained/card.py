@@ -1,5 +1,6 @@
 """What a user should know about a trained model."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,3 +60,12 @@ class Card:
     def __post_init__(self) -> None:
         if len(self.zeros) != len(self.classes):
             raise ValueError(f"Card: {len(self.classes)} classes, but {len(self.zeros)} zero angles.")
+        if not all(isinstance(zero, int | float) and math.isfinite(zero) for zero in self.zeros):
+            raise ValueError("Card: zeros must be angles in degrees.")
+        if type(self.frame) is not int or self.frame < 1:
+            raise ValueError(f"Card: frame must be a number of pixels, but is {self.frame!r}.")
+        for name in ("name", "task", "data", "command", "licence"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"Card: {name} must be a text, but is {getattr(self, name)!r}.")
+        if not all(isinstance(value, int | float) for value in self.figures.values()):
+            raise ValueError("Card: figures must be numbers.")

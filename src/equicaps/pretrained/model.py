@@ -84,9 +84,10 @@ class TurningModel:
         angles = self.predict(images, batch=batch).angles.nan_to_num(0.0)
         return turn(originals, -angles.to(originals.device))
 
-    @torch.inference_mode()
     def _outputs(self, images: Float[Tensor, "n channels height width"], batch: int) -> Iterator[CapsOutput]:
         config, parameter = self.network.body.config, next(self.network.parameters())
         for part in images.split(batch):
-            ready = to_network(part, config.in_channels, self.network.image_size, self.card.frame)
-            yield self.network(ready.to(parameter)).map(lambda value: value.float().cpu())
+            with torch.no_grad():
+                ready = to_network(part, config.in_channels, self.network.image_size, self.card.frame)
+                output = self.network(ready.to(parameter)).map(lambda value: value.float().cpu())
+            yield output

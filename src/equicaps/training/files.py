@@ -141,13 +141,6 @@ def _header(path: Path, raw: bytes) -> dict[str, str]:
         return {str(key): str(value) for key, value in metadata.items()}
     except (ValueError, AttributeError, RecursionError) as error:
         raise DamagedCheckpointError(f"{path} is damaged: its header is not that of a safetensors file.") from error
-        header = json.loads(raw[8 : 8 + length])
-    except (ValueError, RecursionError) as error:
-        raise DamagedCheckpointError(f"{path} is damaged: its header is not JSON.") from error
-    metadata = header.get("__metadata__", {})
-    if not isinstance(metadata, dict):
-        raise DamagedCheckpointError(f"{path} is damaged: its header is not what safetensors writes.")
-    return {str(key): str(value) for key, value in metadata.items()}
 
 
 def _versions() -> tuple[str, ...]:

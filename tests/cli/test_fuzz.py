@@ -1,0 +1,177 @@
+"""Whatever bytes and words come: an answer or one line, never a stack trace."""
+
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+from commands import failed_cleanly
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from typer.testing import CliRunner
+
+from equicaps.cli.main import app
+from equicaps.data import DamagedFileError
+from equicaps.data.images import open_image, read_image, read_pixels
+from equicaps.pretrained import load
+from equicaps.training import CheckpointError
+
+BUDGET = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
+
+
+def image_bytes(kind):
+    file = io.BytesIO()
+    pixels = np.random.default_rng(0).integers(0, 256, (24, 17, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(file, format=kind)
+    return file.getvalue()
+
+
+IMAGES = {kind: image_bytes(kind) for kind in FORMATS}
+changes = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=6)
+
+
+def damaged(content, edits, kept):
+    """Some bytes replaced, the end cut off."""
+    content = bytearray(content)
+    for place, value in edits:
+        content[int(place * len(content))] = value
+    return bytes(content[: math.ceil(kept * len(content))])
+
+
+@BUDGET
+@given(kind=st.sampled_from(FORMATS), edits=changes, kept=st.floats(0, 1))
+def test_damaged_images_are_read_or_refused(tmp_path, kind, edits, kept):
+    path = tmp_path / "image.png"
+    path.write_bytes(damaged(IMAGES[kind], edits, kept))
+    try:
+        pixels = read_pixels(path)
+    except DamagedFileError:
+        with pytest.raises(DamagedFileError, match=r"image\.png"):
+            read_pixels(path)
+        return
+    assert pixels.ndim == 3
+    assert pixels.shape[0] in (1, 3)
+    assert 0 <= pixels.min() <= pixels.max() <= 1
+    assert read_image(path, 16).shape[1:] == (16, 16)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_whole_images_are_read(tmp_path, kind):
+    """Guard: the test above does not pass by refusing everything."""
+    (tmp_path / "image").write_bytes(IMAGES[kind])
+    assert read_pixels(tmp_path / "image").shape == (3, 24, 17)
+    assert open_image(tmp_path / "image").size == (17, 24)
+
+
+@BUDGET
+@given(content=st.binary(max_size=200))
+def test_arbitrary_bytes_are_no_model(tmp_path, content):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        load(path)
+
+
+@BUDGET
+@given(edits=changes.filter(bool), kept=st.floats(0.0001, 1))
+def test_damaged_models_are_refused_unless_nothing_changed(tmp_path, model_file, edits, kept):
+    """The checksum covers weights and description."""
+    original = model_file.read_bytes()
+    path = tmp_path / "model.safetensors"
+    content = damaged(original, [(place * 0.01, value) for place, value in edits], kept)  # header and first weights
+    path.write_bytes(content)
+    if content == original:
+        assert load(path).card.classes == tuple("0123456789")
+        return
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        load(path)
+
+
+def rewritten(original, change):
+    """The same file with another description and a header that fits."""
+    length = int.from_bytes(original[:8], "little")
+    header = json.loads(original[8 : 8 + length])
+    change(header["__metadata__"])
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + original[8 + length :]
+
+
+@BUDGET
+@given(
+    key=st.sampled_from(["format", "version", "content", "checksum"]),
+    value=st.one_of(
+        st.none(), st.text(max_size=20), st.sampled_from(["[]", "{}", "1", "equicaps checkpoint", "-1", "²"])
+    ),
+)
+def test_strange_descriptions_are_refused(tmp_path, model_file, key, value):
+    def change(metadata):
+        metadata.pop(key)
+        if value is not None:
+            metadata[key] = value
+
+    path = tmp_path / "model.safetensors"
+    content = rewritten(model_file.read_bytes(), change)
+    path.write_bytes(content)
+    if key == "version" and value == "1":
+        load(path)
+        return
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        load(path)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"classes": ["a"]}, {"classes": 3}, {"zeros": [1.0]}, {"zeros": None}, {"config": {}}, {"config": []},
+        {"config": {"model": {"preset": "huge"}}}, {"figures": 3}, {"frame": "large"}, {"frame": 0}, {"frame": 2.5},
+        {"zeros": ["a"] * 10}, {"task": 3}, {"figures": {"accuracy": "high"}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_cards_that_do_not_fit_their_network_are_refused(tmp_path, model_file, change):
+    """With a right checksum: somebody wrote it that way."""
+    from equicaps.training.files import read_tensors, write_tensors
+
+    tensors, content = read_tensors(model_file, "model")
+    path = tmp_path / "model.safetensors"
+    write_tensors(path, "model", tensors, {**content, **change})
+    result = CliRunner().invoke(app, ["info", str(path)])
+    assert failed_cleanly(result, 1, "model.safetensors")
+
+
+words = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["predict", "upright", "audit", "export", "info", "data", "--json", "--model", "--out", "--force", "--to",
+             "onnx", "--images", "0", "-1", "nan", "1e9", "--tolerance", "--step", "--save", "", ".", "/", "digits!",
+             "--help", "[red]", "\x00", "--batch", "\udcff"]
+        ),
+        st.text(max_size=8),
+    ),
+    max_size=5,
+)  # fmt: skip
+
+
+@settings(BUDGET, max_examples=60)
+@given(command=st.sampled_from(["predict", "upright", "audit", "export", "info", "data", "bench"]), words=words)
+def test_any_words_end_with_an_exit_code(tmp_path, monkeypatch, command, words):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EQUICAPS_OFFLINE", "1")
+    for name in ("predict_files", "find_images"):  # no real work: "/" is a folder with images somewhere
+        monkeypatch.setattr(f"equicaps.cli.predict.{name}", lambda *arguments: [])
+        monkeypatch.setattr(f"equicaps.cli.upright.{name}", lambda *arguments: [])
+    for place in ("export.to_onnx", "export.to_torch_export", "audit.measure", "bench.measure", "data.load_folder"):
+        monkeypatch.setattr(f"equicaps.cli.{place}", refuse)
+    result = CliRunner().invoke(app, [command, *words])
+    assert result.exit_code in (0, 1, 2)
+    assert result.exception is None or isinstance(result.exception, SystemExit), (words, result.exc_info)
+
+
+def refuse(*arguments, **options):
+    from equicaps.training import TrainingError
+
+    raise TrainingError("not here")
