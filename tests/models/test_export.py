@@ -15,9 +15,10 @@ def images(n):
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("name", ["steerable", "steerable_capsules", "paper"])
 def test_torch_and_onnx_programs_give_the_same_numbers_for_any_batch_size(name):
-    from equicaps.models import GroupCapsNet  # the plain one
+    from equicaps.models import GroupCapsNet, PaperConfig, PaperNet  # the plain ones
 
-    network = GroupCapsNet.from_preset(name)
+    thin = PaperNet(PaperConfig(widths=(4, 4, 4, 4)))  # the operators are the same, and traced much faster
+    network = GroupCapsNet(thin) if name == "paper" else GroupCapsNet.from_preset(name)
     network.train()(images(8))
     network.eval()
     any_size = ({0: torch.export.Dim("batch", min=2)},)
