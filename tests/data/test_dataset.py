@@ -55,3 +55,17 @@ def test_labels_outside_the_classes_are_refused(labels):
 def test_missing_labels_are_refused(without_shape_checks):
     with pytest.raises(ValueError, match="3 images, but 2 labels"):
         make([0, 1])
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_pixels_that_are_not_numbers_are_refused_by_their_image(value, dtype):
+    images = torch.rand(5, 2, 4, 5, dtype=dtype)
+    images[3, 1, 2, 2] = images[4, 0, 0, 0] = value
+    with pytest.raises(ValueError, match=r"letters: pixels must be numbers, but 2 of 5 images .* first at position 3"):
+        Dataset("letters", images, torch.zeros(5, dtype=torch.long), ("a",))
+
+
+def test_an_empty_set_and_values_beyond_1_are_allowed():
+    assert len(Dataset("none", torch.zeros(0, 1, 4, 4), torch.zeros(0, dtype=torch.long), ("a",))) == 0
+    data = Dataset("bytes", torch.tensor([-3.0, 255.0]).view(2, 1, 1, 1), torch.zeros(2, dtype=torch.long), ("a",))
+    assert data.value_range() == (-3.0, 255.0)

@@ -3,9 +3,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from small_training import TURNED, digits
 
 from equicaps.losses import Objective
-from equicaps.training import Budget, Hardware, Intervals, Model, Optimiser, TrainConfig
+from equicaps.training import Budget, Hardware, Intervals, Model, Optimiser, TrainConfig, train
 
 
 def test_a_config_survives_json():
@@ -65,3 +66,21 @@ def test_weights_depend_on_the_seed_alone_and_leave_the_generator():
     torch.manual_seed(9)
     assert all(torch.equal(value, first[name]) for name, value in model.build(1).state_dict().items())
     assert not torch.equal(first["body.classes.weight"], model.build(2).state_dict()["body.classes.weight"])
+
+
+def test_a_reconstruction_loss_needs_a_decoder(tmp_path):
+    config = TrainConfig(Budget(steps=1), objective=Objective(reconstruction=2.0))
+    with pytest.raises(ValueError, match=r"needs a network with a decoder.*use Model\(decoder=True\)"):
+        config.network()
+    with pytest.raises(ValueError, match="needs a network with a decoder"):
+        train(config, digits(), TURNED, folder=tmp_path / "run")
+    assert not (tmp_path / "run").exists()  # before anything is done
+    assert replace(config, model=Model(decoder=True)).network().decoder is not None
+    assert TrainConfig(Budget(steps=1)).network().decoder is None
+
+
+def test_a_given_network_is_taken_as_it_is(tmp_path):
+    """Whatever the config says about one that it would build."""
+    config = TrainConfig(Budget(steps=1), objective=Objective(reconstruction=2.0), batch=4)
+    given = Model("steerable_cnn", 3, decoder=True).build(0)
+    assert train(config, digits(), TURNED, folder=tmp_path, network=given).finished

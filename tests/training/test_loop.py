@@ -13,11 +13,12 @@ from equicaps.training import (
     Intervals,
     Optimiser,
     TrainingError,
+    World,
     fit,
     load_checkpoint,
 )  # fmt: skip
 from equicaps.training.record import EVALUATIONS, STEPS, commit
-from equicaps.training.trainer import PILOT_STEPS, follow
+from equicaps.training.trainer import PILOT_STEPS, Trainer, follow
 
 
 def run(settings, folder, **options):
@@ -94,6 +95,18 @@ def test_a_loss_that_is_not_a_number_stops_the_training_before_it_is_saved(tmp_p
     tensors, content = load_checkpoint(tmp_path)
     assert content["step"] == 4
     assert all(value.isfinite().all() for value in tensors.values() if value.is_floating_point())
+
+
+@pytest.mark.parametrize(("factor", "lines"), [(255.0, 1), (-1.0, 1), (1.0, 0), (1.0005 / 0.9, 0)])
+def test_values_outside_0_and_1_are_warned_of_once(factor, lines, caplog):
+    data = digits()
+    data = replace(data, images=data.images * factor)
+    trainer = Trainer(config(2), network(), data, TURNED, World(torch.device("cpu")))
+    trainer.advance()
+    trainer.advance()
+    found = [record.getMessage() for record in caplog.records if "should lie in [0, 1]" in record.getMessage()]
+    assert len(found) == lines
+    assert all("divide by 255" in line for line in found)
 
 
 def test_averaged_weights_are_the_recursion_and_are_what_is_evaluated(tmp_path):

@@ -10,6 +10,7 @@ from small_training import TURNED, config, digits, network
 from torch import nn
 
 from equicaps.training import Intervals, Optimiser, TrainingError, fit, load_checkpoint
+from equicaps.training.checkpoint import save_checkpoint
 from equicaps.training.record import EVALUATIONS, STEPS
 
 
@@ -134,6 +135,39 @@ def test_resuming_with_other_settings_or_data_is_refused_by_name(tmp_path):
         run(config(2, optimiser=Optimiser(rate=0.1)), tmp_path, resume=True)
     with pytest.raises(TrainingError, match=r"data: .*40.* -> .*39"):
         fit(config(2), Noisy(), digits(39), TURNED, folder=tmp_path, resume=True)
+
+
+def test_resuming_with_another_augmentation_is_refused_by_name(tmp_path):
+    run(config(2), tmp_path)
+    other = replace(TURNED, shift=1.0)
+    with pytest.raises(TrainingError, match=r"augmentation: Augmentation\(.*shift=0.0.* -> .*shift=1.0"):
+        fit(config(2), Noisy(), digits(), other, folder=tmp_path, resume=True)
+
+
+def test_a_checkpoint_from_before_augmentations_were_recorded_is_resumed(tmp_path):
+    run(config(2), tmp_path)
+    tensors, content = load_checkpoint(tmp_path)
+    assert content.pop("augmentation") == repr(TURNED)
+    save_checkpoint(tmp_path, tensors, content)
+    assert fit(config(2), Noisy(), digits(), replace(TURNED, shift=1.0), folder=tmp_path, resume=True).finished
+
+
+def test_a_function_is_the_same_augmentation_in_every_process(tmp_path):
+    """Its address is not part of it; its name is."""
+
+    def make(name):
+        def augment(images, generator):
+            return TURNED(images, generator)
+
+        augment.__qualname__ = name
+        return augment
+
+    first, again = make("mine"), make("mine")
+    assert repr(first) != repr(again)
+    fit(config(2), Noisy(), digits(), first, folder=tmp_path)
+    assert fit(config(2), Noisy(), digits(), again, folder=tmp_path, resume=True).finished
+    with pytest.raises(TrainingError, match="augmentation: <function mine> -> <function other>"):
+        fit(config(2), Noisy(), digits(), make("other"), folder=tmp_path, resume=True)
 
 
 def test_a_finished_training_resumes_to_its_result(tmp_path):

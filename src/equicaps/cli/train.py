@@ -85,7 +85,7 @@ def train(
             ),
             hardware=replace(config.hardware, processes=processes, device=device),
         )
-        network = config.model.build(config.seed)
+        network = config.network()
         augmentation = Augmentation(side, rotation=180.0 if config.views == 2 else 0.0)
     parameters = sum(parameter.numel() for parameter in network.parameters())
     console.print(

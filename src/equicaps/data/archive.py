@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from equicaps.data.errors import DamagedFileError, FetchError
-from equicaps.data.fetch import download, write_atomically
+from equicaps.data.fetch import download_alone, locked, write_atomically
 from equicaps.data.registry import read_member
 
 
 def fetch_from_zip(url: str, md5: str | None, folder: Path, files: Sequence[str]) -> None:
     """Fetch the archive into the folder and unpack the named files there; the archive itself is not kept.
+
+    Several processes may ask at once: one fetches and unpacks, the others wait for it.
 
     Args:
         url: of the archive.
@@ -21,13 +23,16 @@ def fetch_from_zip(url: str, md5: str | None, folder: Path, files: Sequence[str]
         files: paths below the folder; found by their last part anywhere in the archive.
     """
     archive = folder / url.rsplit("/", 1)[-1]
-    download([url], archive, _verifier(md5))
-    for file in files:
-        content = read_member(archive, Path(file).name)
-        if content is None:
-            raise FetchError(f"no {Path(file).name} in {url}")
-        write_atomically(folder / file, content)
-    archive.unlink()
+    with locked(folder):
+        if all((folder / file).is_file() for file in files):  # another process was first
+            return
+        download_alone([url], archive, _verifier(md5))
+        for file in files:
+            content = read_member(archive, Path(file).name)
+            if content is None:
+                raise FetchError(f"no {Path(file).name} in {url}")
+            write_atomically(folder / file, content)
+        archive.unlink(missing_ok=True)  # where nothing can be locked, another process may have been faster
 
 
 def _verifier(md5: str | None) -> Callable[[Path], None]:

@@ -1,5 +1,6 @@
 """What every loader and generator returns."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,19 @@ class Dataset:
                 f"{self.name}: labels must be 0 to {len(self.classes) - 1} (there are {len(self.classes)} classes), "
                 f"but reach from {int(self.labels.min())} to {int(self.labels.max())}."
             )
+        if not all(math.isfinite(value) for value in self.value_range()):
+            wrong = (~self.images.isfinite()).flatten(1).any(1).nonzero().flatten().tolist()
+            raise ValueError(
+                f"{self.name}: pixels must be numbers, but {len(wrong)} of {len(self)} images hold NaN or infinity, "
+                f"the first at position {wrong[0]}: mend them or take them out."
+            )
+
+    def value_range(self) -> tuple[float, float]:
+        """The smallest and the largest value of all pixels; zeros if there are none."""
+        if not self.images.numel():
+            return 0.0, 0.0
+        low, high = self.images.aminmax()  # NaN if there is one; 14 CPU-ms for MNIST, a fiftieth of isfinite
+        return float(low), float(high)
 
     def __len__(self) -> int:
         return len(self.images)

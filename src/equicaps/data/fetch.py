@@ -20,7 +20,7 @@ Verify = Callable[[Path], None]
 
 
 def download(urls: Sequence[str], target: Path, verify: Verify) -> None:
-    """Fetch one file from the first mirror that has it.
+    """Fetch one file from the first mirror that has it, unless another process was first.
 
     What has arrived is kept as ``NAME.part`` when the connection breaks or the program is stopped, and continued the
     next time. The file gets its name in one step, after ``verify`` has passed it.
@@ -28,23 +28,41 @@ def download(urls: Sequence[str], target: Path, verify: Verify) -> None:
     Raises:
         FetchError: with what each mirror said.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
+    with locked(target.parent):
+        download_alone(urls, target, verify)
+
+
+def download_alone(urls: Sequence[str], target: Path, verify: Verify) -> None:
+    """:func:`download` for who has :func:`locked` the folder already."""
     part = target.with_name(f"{target.name}.part")
     reasons = []
-    with _locked(target.parent):
-        if target.exists():  # another process was first
+    if target.exists():
+        return
+    for url in urls:
+        try:
+            _get(url, part, verify)
+        except (OSError, http.client.HTTPException, DamagedFileError) as error:
+            reasons.append(f"{url}: {error}")
+            _log.info("could not fetch %s: %s", url, error)
+        else:
+            part.replace(target)
+            _log.info("fetched %s", target)
             return
-        for url in urls:
-            try:
-                _get(url, part, verify)
-            except (OSError, http.client.HTTPException, DamagedFileError) as error:
-                reasons.append(f"{url}: {error}")
-                _log.info("could not fetch %s: %s", url, error)
-            else:
-                part.replace(target)
-                _log.info("fetched %s", target)
-                return
     raise FetchError("; ".join(reasons))
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One process at a time in a folder, where the system can: those of one training would all fetch at once."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def write_atomically(target: Path, content: bytes) -> None:
@@ -111,16 +129,3 @@ def _progress(name: str, have: int, total: int | None) -> Iterator[Callable[[int
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(name, total=total, completed=have)
         yield lambda count: bar.advance(task, count)
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One process at a time, where the system can: those of one training would all fetch at once."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with (folder / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

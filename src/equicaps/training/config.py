@@ -166,6 +166,15 @@ class TrainConfig:
             return math.ceil(self.budget.epochs * images / self.images_per_step)
         return None
 
+    def network(self) -> GroupCapsNet:
+        """The network that ``model`` describes, with weights from ``seed``; refused if the objective needs another."""
+        if self.objective.reconstruction > 0 and not self.model.decoder:
+            raise ValueError(
+                f"the reconstruction loss (weight {self.objective.reconstruction}) needs a network with a decoder, but "
+                "`model.decoder` is off: use Model(decoder=True), or Objective(reconstruction=0)."
+            )
+        return self.model.build(self.seed)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return asdict(self)

@@ -118,12 +118,17 @@ def explain(path: Path, error: OSError) -> str:
     return f"cannot write {path}: {error.strerror or error}. Choose another folder."
 
 
-def prepare_folder(folder: Path) -> None:
-    """Create a folder and make sure, before hours of work, that files can be written there."""
+def create_folder(folder: Path) -> None:
+    """With all above it, if it is not there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CheckpointError(f"cannot create the folder {folder}: {error.strerror or error}.") from error
+
+
+def prepare_folder(folder: Path) -> None:
+    """Create a folder and make sure, before hours of work, that files can be written there."""
+    create_folder(folder)
     write_bytes(folder / ".writable", b"")
     (folder / ".writable").unlink(missing_ok=True)
 

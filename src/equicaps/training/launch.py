@@ -43,10 +43,10 @@ def train(
         watch: see :func:`fit`.
         tensorboard: see :func:`fit`.
     """
+    if network is None:
+        network = config.network()
     threads, hardware = torch.get_num_threads(), config.hardware
     torch.set_num_threads(hardware.threads)
-    if network is None:
-        network = config.model.build(config.seed)
     try:
         with open_world(hardware.processes, hardware.device, _help, (config, network, data, augmentation)) as world:
             return fit(

@@ -1,6 +1,7 @@
 """The training loop."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,8 +28,9 @@ from equicaps.training.config import Number, TrainConfig
 from equicaps.training.distributed import World, choose_device
 from equicaps.training.errors import MisuseError
 from equicaps.training.evaluation import Evaluation, on_cpu
-from equicaps.training.files import prepare_folder
+from equicaps.training.files import create_folder, prepare_folder
 from equicaps.training.interrupt import StopRequest
+from equicaps.training.lock import FolderLock
 from equicaps.training.record import Record, write_result
 from equicaps.training.sampler import Augmentation
 from equicaps.training.trainer import StepFigures, Trainer
@@ -82,7 +84,8 @@ def fit(
     """Train a network in place, in this process, together with the others of ``world`` if there are any.
 
     Writes ``checkpoint.safetensors``, ``steps.csv``, ``evaluations.csv``, ``result.json`` and ``model.safetensors``
-    into ``folder``. On one process a resumed training continues bit for bit. Ctrl-C saves and returns.
+    into ``folder``, which no other training may use at the same time. On one process a resumed training continues bit
+    for bit. Ctrl-C saves and returns.
 
     Args:
         config: what to do.
@@ -98,12 +101,12 @@ def fit(
     """
     world = world or World(choose_device(config.hardware.device))
     run = _Run(config, network, data, augmentation, world, Path(folder), evaluation, watch, tensorboard)
-    run.begin(resume)
-    with StopRequest() as stop:
-        try:
+    try:
+        run.begin(resume)
+        with StopRequest() as stop:
             return run.train(stop)
-        finally:
-            run.close()
+    finally:
+        run.close()
 
 
 class _Run:
@@ -124,6 +127,8 @@ class _Run:
         self.trainer = Trainer(config, network, data, augmentation, world)
         self.curve: list[dict[str, Number]] = []
         self.record: Record | None = None
+        self.lock: FolderLock | None = None
+        self.augmentation = describe(augmentation)
         self.wall_seconds = 0.0
         self.window = _Window()
 
@@ -134,6 +139,8 @@ class _Run:
             raise MisuseError(f"the processes were started with different settings ({different}).")
         packed = b""
         if self.world.leads:
+            create_folder(self.folder)
+            self.lock = FolderLock(self.folder)
             prepare_folder(self.folder)
             if has_checkpoint(self.folder):
                 if not resume:
@@ -150,6 +157,8 @@ class _Run:
         self, tensors: dict[str, Tensor], content: dict[str, Any]
     ) -> tuple[dict[str, Tensor], dict[str, Any]]:
         before = {**TrainConfig.from_dict(content["config"]).recipe(), "data": content["data"]}
+        if "augmentation" in content:  # not in the first checkpoints
+            before["augmentation"] = content["augmentation"]
         if different := differences(before, self._recipe()):
             raise MisuseError(f"the training in {self.folder} had other settings ({different}).")
         return tensors, content
@@ -179,6 +188,8 @@ class _Run:
     def close(self) -> None:
         if self.record:
             self.record.close()
+        if self.lock:
+            self.lock.release()
 
     def _after_step(self, figures: StepFigures) -> None:
         trainer, intervals = self.trainer, self.config.intervals
@@ -242,10 +253,10 @@ class _Run:
 
     def _content(self) -> dict[str, Any]:
         return {"config": self.config.to_dict(), "data": self._data(), "classes": list(self.data.classes),
-                "curve": self.curve, "wall_seconds": self.wall_seconds}  # fmt: skip
+                "augmentation": self.augmentation, "curve": self.curve, "wall_seconds": self.wall_seconds}  # fmt: skip
 
     def _recipe(self) -> dict[str, Any]:
-        return {**self.config.recipe(), "data": self._data()}
+        return {**self.config.recipe(), "data": self._data(), "augmentation": self.augmentation}
 
     def _data(self) -> dict[str, Any]:
         return {"name": self.data.name, "images": len(self.data.images)}
@@ -255,6 +266,11 @@ class _Run:
         trainer.best.eval()
         images = trainer.step * self.config.batch
         return Result(trainer.best, finished, trainer.step, images, trainer.cpu_seconds / 60, self.curve)
+
+
+def describe(augmentation: Augmentation) -> str:
+    """Its ``repr``, without what differs between processes: addresses, and the name of the main module in helpers."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(augmentation)).replace("__mp_main__", "__main__")
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

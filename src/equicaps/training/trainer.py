@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import logging
 import math
 import time
 from typing import Any, NamedTuple
@@ -21,6 +22,10 @@ WARM_UP_STEPS, PILOT_STEPS = 5, 20
 """The steps after the warm-up are timed to turn CPU-minutes into steps; all of them count."""
 SAFETY = 0.985
 """Of the budget is planned: later steps are a little slower."""
+ROUNDING = 1e-3
+"""Values may leave [0, 1] by as much before a warning."""
+
+_log = logging.getLogger(__name__)
 
 
 class StepFigures(NamedTuple):
@@ -55,6 +60,13 @@ class Trainer:
                 f"{config.images_per_step} images in a batch ({config.batch} views) cannot be shared evenly by "
                 f"{world.size} processes: choose a batch that is a multiple of {config.views * world.size}."
             )
+        low, high = data.value_range()
+        if world.leads and not -ROUNDING <= low <= high <= 1 + ROUNDING:
+            _log.warning(
+                "%s: pixels should lie in [0, 1], but reach from %g to %g: divide by 255, or by their largest value. "
+                "Training goes on with them as they are.",
+                data.name, low, high,
+            )  # fmt: skip
         self.config, self.world = config, world
         self.network = network.to(world.device).train()
         world.broadcast([*network.parameters(), *network.buffers()])
