@@ -1,0 +1,51 @@
+"""Runs every command that docs/command_line.md shows and puts in what it prints. Takes about two CPU-minutes.
+
+Run: python docs/make_command_line.py.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from PIL import Image
+
+from equicaps.data import embedded_digits, rotate
+
+PAGE = Path(__file__).with_name("command_line.md")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        make_images(here / "images")
+
+        def run(block: re.Match[str]) -> str:
+            command = block[1]
+            print(command, flush=True)
+            environment = {**os.environ, "COLUMNS": "110", "OMP_NUM_THREADS": "1"}
+            program = [sys.executable, "-m", "equicaps.cli.main", *command.split()[1:]]
+            done = subprocess.run(program, cwd=here, env=environment, capture_output=True, text=True)
+            if done.returncode:
+                sys.exit(done.stderr)
+            printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+            return f"```console\n$ {command}\n{printed}\n```"
+
+        text = re.sub(r"```console\n\$ (equicaps .*)\n(?:.*\n)*?```", run, PAGE.read_text(encoding="utf-8"))
+    PAGE.write_text(text, encoding="utf-8")
+
+
+def make_images(folder: Path) -> None:
+    folder.mkdir()
+    digits = embedded_digits("test")
+    for index, degrees in ((0, 0), (3, 30), (8, 90), (40, -120), (4, 180)):
+        turned = rotate(digits.images[index : index + 1], torch.tensor([float(degrees)]))[0, 0]
+        name = f"{digits.classes[digits.labels[index]]}_turned_by_{degrees}.png"
+        Image.fromarray((turned * 255).round().byte().numpy()).save(folder / name)
+
+
+if __name__ == "__main__":
+    main()
