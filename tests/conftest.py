@@ -1,6 +1,7 @@
 """Shapes in signatures are checked in every test: the hook must be in place before equicaps is first imported."""
 
 import importlib
+import signal
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -12,6 +13,8 @@ from hypothesis import settings
 
 _hook = jaxtyping.install_import_hook("equicaps", "beartype.beartype")
 
+# A shell starts background jobs with Ctrl-C ignored, and their children inherit that: the tests of Ctrl-C could not run.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)
 settings.register_profile("equicaps", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("equicaps")

@@ -49,10 +49,10 @@ def test_a_network_without_poses_does_not_get_a_certificate(run, tmp_path):
 
 def test_the_audit_explains_data_that_do_not_fit(run, model_file, folder, tmp_path):
     assert failed_cleanly(run("audit", model_file, "--data", "nowhere"), 2, "neither 'digits' nor 'mnist' nor a folder")
-    for name in ("a", "b"):
+    for name, degrees in (("a", (0, 90)), ("b", (180, 270))):
         (tmp_path / "classes" / name).mkdir(parents=True)
-        for number in range(2):
-            open_image(folder / "zero.png").save(tmp_path / "classes" / name / f"{number}.png")
+        for angle in degrees:
+            open_image(folder / "zero.png").rotate(angle).save(tmp_path / "classes" / name / f"{angle}.png")
     assert failed_cleanly(run("audit", model_file, "--data", tmp_path / "classes"), 2, "has the classes a, b, but")
 
 

@@ -100,7 +100,7 @@ def test_a_resumed_run_keeps_its_size(cells):
         (("digits", "--minutes", 1, "--steps", 2), 2, "exactly one"),
         (("digits", "--steps", -1), 2, "positive"),
         (("digits", "--batch", 7), 2, "multiple of the 2 views"),
-        (("digits", "--size", 33), 2, "the nearest are"),
+        (("digits", "--size", 33), 2, "nearest sides are"),
         (("digits", "--device", "abacus"), 2, "abacus"),
         (("digits", "--upright", "--consistency", 0.3), 2, "two views"),
         (("digits", "--out", "/dev/null/run"), 1, "cannot create the folder"),

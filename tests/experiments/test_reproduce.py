@@ -69,7 +69,8 @@ def test_quarter_turns_change_no_prediction_of_ours_but_of_the_plain_cnn(record)
     assert len(set(whole["quarters"]["accuracy"].values())) == 1
     for found in whole["deviations"].values():
         assert found["predictions_changed"] == 0
-        assert max(found["activations"], found["poses"]) < 1e-4
+        assert found["activations"] < 1e-4
+        assert found["poses"] < 1e-3
         assert found["scores"] < 94 * 2e-5
     plain = networks["plain_cnn"]["deviations"]["upright"]  # control
     assert plain["predictions_changed"] > 0

@@ -38,7 +38,7 @@ def test_paired_with_capsules_the_network_is_invariant(kernel, dtype):
         capsules, features = ImagePoses()(images), images
         for capsule_layer, convolution in zip(capsule_layers, convolutions, strict=True):
             capsules = capsule_layer(capsules)
-            features = F.relu(convolution(features, capsules.poses)) * capsules.activations
+            features = F.leaky_relu(convolution(features, capsules.poses), 0.2) * capsules.activations
         return capsules, features
 
     still, scores = network(images)

@@ -16,7 +16,7 @@ from small_training import TURNED, config, digits, network
 from equicaps.nn import BatchNorm2d
 from equicaps.training import Hardware, TrainingError, World, fit, train
 from equicaps.training import distributed as module
-from equicaps.training.distributed import _free_port, join
+from equicaps.training.distributed import open_world
 
 STEPS = 20
 
@@ -49,25 +49,9 @@ def test_two_processes_have_the_loss_curve_of_one_with_the_doubled_batch(alone, 
         torch.testing.assert_close(together[1].state_dict()[name], value, rtol=1e-6, atol=1e-8)
 
 
-def test_losses_and_weights_change_on_the_way(alone):
-    """Guard: equal curves are not constant curves. (The loss may rise: the margin of the spread loss grows.)"""
+def test_the_loss_changes_on_the_way(alone):
+    """Guard: equal curves are not constant curves. (At the end it need not be lower: the margin grows on the way.)"""
     assert max(alone[0]) - min(alone[0]) > 0.1
-    before, after = (net.state_dict()["body.classes.weight"] for net in (network(dtype=torch.float64), alone[1]))
-    assert (before - after).abs().max() > 1e-2
-
-
-def in_two_processes(function):
-    """In this one and in a copy of it, which is ready sooner than a new one."""
-    address = f"tcp://127.0.0.1:{_free_port()}"
-    child = os.fork()
-    rank = int(child == 0)
-    try:
-        with join("cpu", rank, 2, rank, address) as world:
-            function(world)
-    finally:
-        if child == 0:
-            os._exit(0)
-        os.waitpid(child, 0)
 
 
 def test_that_comparison_notices_statistics_of_half_a_batch(alone, tmp_path):
@@ -75,15 +59,7 @@ def test_that_comparison_notices_statistics_of_half_a_batch(alone, tmp_path):
     net = network(dtype=torch.float64)
     for layer in (*net.body.layers, net.body.classes):
         layer.norm = torch.nn.BatchNorm2d(layer.out_capsules).double()
-    found = []
-    settings = config(STEPS, batch=32)
-
-    def train_part(world):
-        watch = lambda progress: found.append(progress.figures.loss)  # noqa: E731
-        fit(settings, net, digits(), TURNED, folder=tmp_path, watch=watch, world=world)
-
-    in_two_processes(train_part)
-    assert len(found) == STEPS
+    found, *_ = losses(tmp_path, 2, net)
     with pytest.raises(AssertionError):
         torch.testing.assert_close(torch.tensor(found), torch.tensor(alone[0]), rtol=1e-3, atol=1e-3)
 
@@ -104,11 +80,16 @@ def normalise(world, results):
     results += [norm.running_mean, norm.running_var, norm.num_batches_tracked]
 
 
+def _help_normalise(world):
+    normalise(world, [])
+
+
 def test_batch_norm_over_two_processes_is_torchs_over_the_whole_batch():
     """Outputs, gradients and running statistics."""
     expected, found = [], []
     normalise(World(torch.device("cpu")), expected)
-    in_two_processes(lambda world: normalise(world, found))
+    with open_world(2, "cpu", _help_normalise) as world:
+        normalise(world, found)
     for one, two in zip(expected, found, strict=True):
         torch.testing.assert_close(two, one, rtol=1e-9, atol=1e-9)
 

@@ -78,13 +78,15 @@ def execute(
     """The record of a training, from ``results/runs/NAME.json`` if it is there, otherwise trained (or resumed) now.
 
     While it trains, everything is in ``results/unfinished/NAME``; the weights end up beside the record. A record of
-    other settings, quick ones included, is refused.
+    other settings is refused.
     """
     folder, unfinished = results / RUNS_FOLDER, results / "unfinished" / name
     run = RUNS[name]
     config = run.config(quick=quick)
     if (folder / f"{name}.json").exists():
         record: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
+        if record["quick"] or quick:
+            return record  # labelled as such, and refused by whoever wants the other
         before = TrainConfig.from_dict(record["config"]).recipe()
         if different := sorted(key for key, value in config.recipe().items() if before.get(key) != value):
             raise MisuseError(
