@@ -13,7 +13,7 @@ from hypothesis import settings
 
 _hook = jaxtyping.install_import_hook("equicaps", "beartype.beartype")
 
-# A shell starts background jobs with Ctrl-C ignored, and their children inherit that: the tests of Ctrl-C could not run.
+# A shell starts background jobs with Ctrl-C ignored, and children inherit that: tests of Ctrl-C could not run.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)
 settings.register_profile("equicaps", deadline=None, derandomize=True, max_examples=40)
