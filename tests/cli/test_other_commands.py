@@ -52,7 +52,9 @@ def test_the_audit_explains_data_that_do_not_fit(run, model_file, folder, tmp_pa
     for name in ("a", "b"):
         (tmp_path / "classes" / name).mkdir(parents=True)
         for number in range(2):
-            open_image(folder / "zero.png").save(tmp_path / "classes" / name / f"{number}.png")
+            picture = open_image(folder / "zero.png")
+            picture.putpixel((0, 0), 40 * number + ord(name))  # copies would be left out
+            picture.save(tmp_path / "classes" / name / f"{number}.png")
     assert failed_cleanly(run("audit", model_file, "--data", tmp_path / "classes"), 2, "has the classes a, b, but")
 
 
