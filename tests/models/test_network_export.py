@@ -1,4 +1,7 @@
-"""Whole networks export for any batch size, and the programs give the numbers of the eager network."""
+"""Whole networks export for any batch size, and the programs give the numbers of the eager network.
+
+``steerable`` is in ``tests/test_exported_programs.py``.
+"""
 
 import io
 
@@ -13,7 +16,7 @@ def images(n):
 
 
 @pytest.mark.usefixtures("plain")
-@pytest.mark.parametrize("name", ["steerable", "steerable_capsules", "paper"])
+@pytest.mark.parametrize("name", ["steerable_capsules", "paper"])
 def test_torch_and_onnx_programs_give_the_same_numbers_for_any_batch_size(name):
     from equicaps.models import GroupCapsNet, PaperConfig, PaperNet  # the plain ones
 

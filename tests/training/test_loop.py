@@ -97,6 +97,7 @@ def test_a_loss_that_is_not_a_number_stops_the_training_before_it_is_saved(tmp_p
     assert all(value.isfinite().all() for value in tensors.values() if value.is_floating_point())
 
 
+@pytest.mark.filterwarnings("ignore:images are expected in")  # the network itself says so, too
 @pytest.mark.parametrize(("factor", "lines"), [(255.0, 1), (-1.0, 1), (1.0, 0), (1.0005 / 0.9, 0)])
 def test_values_outside_0_and_1_are_warned_of_once(factor, lines, caplog):
     data = digits()
