@@ -239,8 +239,8 @@ MUTANTS = (
     Mutant(
         "features survive an undefined pose",
         "nn/steerable_capsules.py",
-        "self.norm(features_at(at, responses)) * presence",
-        "self.norm(features_at(at, responses)) + 0 * presence",
+        "self.norm(features_at(at, responses)) * _presence(at)",
+        "self.norm(features_at(at, responses)) + 0 * _presence(at)",
     ),
     Mutant(
         "agreement not relative to the votes' strength",

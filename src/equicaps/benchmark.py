@@ -51,7 +51,7 @@ def measure(
             for some in (images, images[:1]):
                 tell("inference in onnxruntime")
                 feed = {"images": some.numpy()}
-                rate = _speed(lambda feed=feed: session.run(None, feed), len(some), seconds)  # type: ignore[misc]
+                rate = _speed(lambda feed=feed: session.run(None, feed), len(some), seconds)  # type: ignore[misc] # bound at once
                 found.append(Speed("inference, ONNX Runtime", len(some), rate))
     finally:
         torch.set_num_threads(threads)

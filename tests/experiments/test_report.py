@@ -32,6 +32,7 @@ def change(checkout, name, edit):
 
 
 def test_the_committed_pages_are_current():
+    """Raises otherwise, as the next test shows."""
     report.main(["--check", "--root", str(ROOT)])
 
 

@@ -41,7 +41,7 @@ class BatchNorm2d(nn.BatchNorm2d):
         assert self.running_mean is not None
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
-        output, mean, variance = _Normalise.apply(input, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call]
+        output, mean, variance = _Normalise.apply(input, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call] # torch
         with torch.no_grad():
             self.num_batches_tracked += 1
             momentum = 1 / int(self.num_batches_tracked) if self.momentum is None else self.momentum
