@@ -58,7 +58,7 @@ def test_agreement_is_between_zero_and_one_and_full_for_a_single_vote(dtype):
     assert ((agreement >= 0) & (agreement <= 1 + 1e-5)).all()
     assert agreement.max() < 0.99, "the control: many votes do not agree fully"
     single = SteerableCapsules2d(1, 2, 1, in_order=1, out_order=1).to(dtype)
-    single.eval().pose_scale.fill_(1e-3)  # its responses are far from faint
+    single.eval().pose_power.fill_(1e-6)  # its responses are far from faint
     lone = single.vote(Capsules(SO2().random(1, 1, 2, 2, dtype=dtype), torch.rand(1, 1, 2, 2, dtype=dtype) + 0.1))
     torch.testing.assert_close(lone.activations, torch.ones_like(lone.activations), rtol=1e-5, atol=1e-5)
 
@@ -142,7 +142,7 @@ def test_both_answers_are_those_of_vote_and_forward(dtype, tolerance):
 def test_a_layer_that_saw_nothing_stays_finite():
     """After many silent steps the running scale is 0."""
     layer = SteerableCapsules2d(2, 3, 3)
-    layer.pose_scale.zero_()
+    layer.pose_power.zero_()
     silent = Capsules(torch.zeros(1, 2, 6, 6, 2), torch.zeros(1, 2, 6, 6))
     for output in (*layer.eval()(silent), *layer.vote(silent)):
         assert output.isfinite().all()

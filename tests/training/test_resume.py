@@ -85,7 +85,7 @@ def test_six_steps_and_six_more_are_twelve_bit_for_bit(recipe, tmp_path):
         assert len(rows[0]) > 2
 
 
-@pytest.mark.parametrize("lost", ["optimizer.", "random.", "network.inner.body.layers.0.pose_scale"])
+@pytest.mark.parametrize("lost", ["optimizer.", "random.", "network.inner.body.layers.0.pose_power"])
 def test_that_comparison_notices_a_lost_part_of_the_state(lost, tmp_path, monkeypatch):
     """Control: optimiser state, random state and running statistics each matter."""
     settings = config(12)

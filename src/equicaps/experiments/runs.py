@@ -49,8 +49,8 @@ class Run:
 
 
 RUNS = {
-    "rotated-steerable": Run("rotated", "steerable", 6000, reconstruction=2.0),
-    "upright-steerable": Run("upright", "steerable", 3000),
+    "rotated-steerable": Run("rotated", "steerable", 9000, reconstruction=2.0),
+    "upright-steerable": Run("upright", "steerable", 7000),
     "mnist_rot-steerable": Run("mnist_rot", "steerable", 3500),
     "affnist-steerable": Run("affnist", "steerable", 2500),
     "rotated-steerable-reconstruction": Run("rotated", "steerable", 2000, consistency=0.0, reconstruction=2.0),

@@ -15,15 +15,6 @@ def processes() -> int:
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
-def mean_over_processes(value: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """The mean of a tensor that every process has; carries no gradient."""
-    if processes() == 1:
-        return value
-    value = value.detach().clone()
-    dist.all_reduce(value)
-    return value / processes()
-
-
 class BatchNorm2d(nn.BatchNorm2d):
     """``torch.nn.BatchNorm2d`` whose statistics in training are those of all processes' batches together.
 
@@ -80,7 +71,9 @@ class _Normalise(torch.autograd.Function):
         by_x, by_weight, by_bias = torch.ops.aten.native_batch_norm_backward(
             grad, x, weight, mean, variance, None, None, False, ctx.eps, [True, True, True]
         )
-        along_one, along_x = mean_over_processes(torch.stack((by_bias, by_weight))) / (x.numel() / x.shape[1])
+        projections = torch.stack((by_bias, by_weight))
+        dist.all_reduce(projections)
+        along_one, along_x = projections / (processes() * x.numel() / x.shape[1])
         inverse = (variance + ctx.eps).rsqrt()
         slope = -weight * inverse * along_x * inverse
         shift = -weight * inverse * along_one - slope * mean

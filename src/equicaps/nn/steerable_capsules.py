@@ -19,7 +19,7 @@ from equicaps.functional.steerable import (
 )
 from equicaps.groups import SO2
 from equicaps.groups.checks import check_alike, check_count, check_floating
-from equicaps.nn.batch_norm import BatchNorm2d, mean_over_processes
+from equicaps.nn.batch_norm import BatchNorm2d
 from equicaps.numerics import FAINT_RESPONSE, NO_EVIDENCE, at_least, safe_reciprocal
 
 
@@ -45,7 +45,7 @@ class SteerableCapsules2d(nn.Module):
         padding: zeros around the moments; by default (kernel_size - 1) // 2.
     """
 
-    pose_scale: Tensor
+    pose_power: Tensor
     basis: Tensor
 
     def __init__(
@@ -77,7 +77,7 @@ class SteerableCapsules2d(nn.Module):
         self.register_buffer("basis", basis, persistent=False)
         self.weight = nn.Parameter(torch.empty(out_capsules, in_capsules, len(basis)))
         self.norm = BatchNorm2d(out_capsules)
-        self.register_buffer("pose_scale", torch.ones(out_capsules))
+        self.register_buffer("pose_power", torch.ones(out_capsules))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -160,14 +160,16 @@ class SteerableCapsules2d(nn.Module):
         return responses.to(maps.dtype)  # autocast halves the precision of products, not of what is made of them
 
     def _poses(self, first: Float[Tensor, "batch rows height width"]) -> Float[Tensor, "batch out height width 2"]:
+        faint = at_least(FAINT_RESPONSE * self.pose_power.sqrt(), NO_EVIDENCE)
         if self.training:
             self._follow(first)
-        return agreed_poses(first, at_least(FAINT_RESPONSE * self.pose_scale, NO_EVIDENCE))
+        return agreed_poses(first, faint)
 
     @torch.no_grad()
     def _follow(self, first: Float[Tensor, "batch rows height width"]) -> None:
-        square = first.unflatten(1, (2, -1)).square().sum(1).mean((0, 2, 3))
-        self.pose_scale.lerp_(mean_over_processes(square).sqrt(), self.norm.momentum or 0.1)
+        """Linear in what it sees, and used from the next step on: processes can average it with their gradients."""
+        power = first.unflatten(1, (2, -1)).square().sum(1).mean((0, 2, 3))
+        self.pose_power.lerp_(power, self.norm.momentum or 0.1)
 
     def _check(self, capsules: Capsules) -> None:
         where, c, (poses, activations) = "SteerableCapsules2d", self.in_capsules, capsules

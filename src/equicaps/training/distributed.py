@@ -46,18 +46,19 @@ class World:
                     dist.broadcast(tensor.detach(), 0)
 
     @torch.no_grad()
-    def average(self, parameters: Iterable[nn.Parameter], figures: Sequence[float]) -> list[float]:
-        """Average gradients in place, and some figures along with them: one message for all."""
+    def average(self, network: nn.Module, figures: Sequence[float]) -> list[float]:
+        """Average gradients and running statistics in place, and some figures along with them: one message for all."""
         if self.size == 1:
             return list(figures)
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        sizes = [*(gradient.numel() for gradient in gradients), len(figures)]
-        shared = torch.cat([*(gradient.flatten() for gradient in gradients), gradients[0].new_tensor(figures)])
+        tensors = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
+        tensors += [buffer for buffer in network.buffers() if buffer.is_floating_point()]
+        sizes = [*(tensor.numel() for tensor in tensors), len(figures)]
+        shared = torch.cat([*(tensor.flatten() for tensor in tensors), tensors[0].new_tensor(figures)])
         with explained():
             dist.all_reduce(shared)
         *parts, mean = (shared / self.size).split(sizes)
-        for gradient, part in zip(gradients, parts, strict=True):
-            gradient.copy_(part.view_as(gradient))
+        for tensor, part in zip(tensors, parts, strict=True):
+            tensor.copy_(part.view_as(tensor))
         return mean.tolist()
 
     def share(self, content: bytes) -> bytes:

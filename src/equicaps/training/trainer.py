@@ -99,7 +99,7 @@ class Trainer:
             loss.backward()
         correct = [(values.argmax(-1) == labels).double().mean().item() for values in output[:2]]
         shared = [loss.item(), *correct, float(stop), time.process_time() - started]
-        mean = self.world.average(self.network.parameters(), shared)
+        mean = self.world.average(self.network, shared)
         if not math.isfinite(mean[0]):
             raise TrainingError(
                 f"the loss of step {self.step + 1} is {mean[0]}: lower the rate ({self.config.optimiser.rate}) or clip "
