@@ -5,6 +5,7 @@ Run: python docs/make_command_line.py.
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,8 @@ def main() -> None:
             print(command, flush=True)
             environment = {**os.environ, "COLUMNS": "110", "OMP_NUM_THREADS": "1"}
             program = [sys.executable, "-m", "equicaps.cli.main", *command.split()[1:]]
+            if command.startswith("equicaps serve"):
+                return f"```console\n$ {command}\n{first_line(program, here, environment)}```"
             done = subprocess.run(program, cwd=here, env=environment, capture_output=True, text=True)
             if done.returncode:
                 sys.exit(done.stderr)
@@ -36,6 +39,15 @@ def main() -> None:
 
         text = re.sub(r"```console\n\$ (equicaps .*)\n(?:.*\n)*?```", run, PAGE.read_text(encoding="utf-8"))
     PAGE.write_text(text, encoding="utf-8")
+
+
+def first_line(program: list[str], folder: Path, environment: dict[str, str]) -> str:
+    """Of a program that runs until Ctrl-C."""
+    with subprocess.Popen(program, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        line = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+    return line
 
 
 def make_images(folder: Path) -> None:

@@ -157,13 +157,16 @@ words = st.lists(
 
 
 @settings(BUDGET, max_examples=60)
-@given(command=st.sampled_from(["predict", "upright", "audit", "export", "info", "data", "bench"]), words=words)
+@given(
+    command=st.sampled_from(["predict", "upright", "audit", "export", "info", "data", "bench", "serve"]), words=words
+)
 def test_any_words_end_with_an_exit_code(tmp_path, monkeypatch, command, words):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EQUICAPS_OFFLINE", "1")
     for name in ("predict_files", "find_images"):  # no real work: "/" is a folder with images somewhere
         monkeypatch.setattr(f"equicaps.cli.predict.{name}", lambda *arguments: [])
         monkeypatch.setattr(f"equicaps.cli.upright.{name}", lambda *arguments: [])
+    monkeypatch.setattr("equicaps.serve.run", lambda app, on: None)
     for place in ("export.to_onnx", "export.to_torch_export", "audit.measure", "bench.measure", "data.load_folder"):
         monkeypatch.setattr(f"equicaps.cli.{place}", refuse)
     result = CliRunner().invoke(app, [command, *words])

@@ -126,7 +126,9 @@ def test_an_export_that_differs_is_not_written(run, model_file, tmp_path, faked)
     assert failed_cleanly(run("export", model_file, "--out", "/dev/null/m.onnx"), 1, "cannot create the folder")
 
 
-@pytest.mark.parametrize("command", ["train", "predict", "upright", "audit", "export", "info", "data", "bench"])
+@pytest.mark.parametrize(
+    "command", ["train", "predict", "upright", "audit", "export", "info", "data", "bench", "serve"]
+)
 def test_help_has_an_example(run, command):
     result = run(command, "--help")
     assert result.exit_code == 0

@@ -35,7 +35,7 @@ def test_options_that_do_not_exist_are_noticed():
 
 def test_every_command_has_a_section():
     assert {name for name in COMMANDS if f"\n## {name}\n" in TEXT} >= {
-        "predict", "upright", "audit", "export", "info", "data", "bench", "train",
+        "predict", "upright", "audit", "export", "info", "data", "bench", "train", "serve",
     }  # fmt: skip
 
 

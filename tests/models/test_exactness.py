@@ -63,3 +63,14 @@ def test_upright_digits_read_about_zero_degrees(name):
         model.predict(rotate(digits.images[:500], torch.full((500,), 60.0))).output, digits.labels[:500]
     )
     assert abs((turned - angles).nanmedian() - 60) < 5
+
+
+def test_the_plain_cnn_reads_upright_digits_only_and_says_so():
+    """Control for all of the above, and what the page of ``equicaps serve`` shows beside the capsules."""
+    digits = embedded_digits("test")
+    images, labels = digits.images[:300], digits.labels[:300]
+    plain = equicaps.load("digits-plain")
+    assert (plain.predict(images).labels == labels).double().mean() > 0.95
+    assert (plain.predict(torch.rot90(images, 1, (-2, -1))).labels == labels).double().mean() < 0.5
+    assert "no poses" in plain.card.convention
+    assert "pose_error_mean" not in plain.card.figures

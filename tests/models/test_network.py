@@ -213,3 +213,14 @@ def test_that_measurement_rejects_a_layer_that_does_not_turn():
     first, second, *_ = layer_exactness(tampered, images)
     assert first.poses < 1e-2
     assert second.poses > 1
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_an_explanation_is_the_answer_and_the_capsules(name):
+    net, images = network(name, decoder=True), torch.rand(2, 1, 32, 32)
+    answer, layers = net.explain(images)
+    for found, expected in zip(answer, net(images), strict=True):
+        assert torch.equal(found, expected)
+    for found, expected in zip(layers, net.capsules(images), strict=True):
+        assert torch.equal(found.poses, expected.poses)
+        assert torch.equal(found.activations, expected.activations)

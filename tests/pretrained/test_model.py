@@ -89,7 +89,9 @@ def test_bad_images_are_explained(model):
 
 
 def test_unknown_models_are_refused_with_what_there_is(tmp_path):
-    with pytest.raises(CheckpointError, match=r"no model 'digitz': it is neither shipped \(digits, digits-upright\)"):
+    with pytest.raises(
+        CheckpointError, match=r"no model 'digitz': it is neither shipped \(digits, digits-upright, digits-plain\)"
+    ):
         equicaps.load("digitz")
     with pytest.raises(CheckpointError, match="neither shipped"):
         equicaps.load(tmp_path)

@@ -14,6 +14,7 @@ from equicaps.cli.export import export
 from equicaps.cli.info import info
 from equicaps.cli.predict import predict
 from equicaps.cli.reproduce import reproduce
+from equicaps.cli.serve import serve
 from equicaps.cli.train import train
 from equicaps.cli.upright import upright
 
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (train, predict, upright, audit, export, info, data, bench, reproduce):
+for command in (train, predict, upright, audit, export, info, data, bench, serve, reproduce):
     app.command()(command)
 
 

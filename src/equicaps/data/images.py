@@ -1,6 +1,7 @@
 """Reading image files of any kind, safely; needs Pillow."""
 
 import contextlib
+import io
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from torch import Tensor
 from equicaps.data.errors import DamagedFileError
 
 try:
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 except ImportError as error:
     raise ImportError("Image files need Pillow: pip install 'equicaps[data]'.") from error
 
@@ -54,6 +55,12 @@ def open_image(path: Path) -> Image.Image:
         return ImageOps.exif_transpose(picture)
 
 
+def decode_image(content: bytes, name: str, *, formats: tuple[str, ...] | None = None) -> Image.Image:
+    """Like :func:`open_image` for the content of a file, with a name for messages; of these formats only, if given."""
+    with _explained(name):
+        return ImageOps.exif_transpose(_header(io.BytesIO(content), name, formats))
+
+
 def pixels(picture: Image.Image) -> Tensor:
     """All pixels in [0, 1], shape (channels, height, width): one channel if it is grey, otherwise three.
 
@@ -83,7 +90,7 @@ def _grey_if_possible(image: Tensor) -> Tensor:
 
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explained(path: Path | str) -> Iterator[None]:
     try:
         yield
     except (DamagedFileError, MemoryError):
@@ -100,20 +107,28 @@ def _explained(path: Path) -> Iterator[None]:
 def _opened(path: Path) -> Iterator[Image.Image]:
     """The image with its header read and its pixels not yet."""
     with path.open("rb") as file:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", Image.DecompressionBombWarning)
-                picture = Image.open(file)
-        except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
-            raise DamagedFileError(f"{path} is refused: {error}") from error
-        except Exception as error:  # broken headers raise nearly anything
-            raise DamagedFileError(f"{path} is not a readable image: {error}. Mend it or take it out.") from error
-        width, height = picture.size
-        if width * height > MEGAPIXELS * 10**6:
-            raise DamagedFileError(
-                f"{path} is refused: {width}x{height} is more than {MEGAPIXELS} megapixels; make it smaller first."
-            )
-        yield picture
+        yield _header(file, path)
+
+
+def _header(
+    file: io.BufferedReader | io.BytesIO, name: Path | str, formats: tuple[str, ...] | None = None
+) -> Image.Image:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            picture = Image.open(file, formats=formats)
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
+        raise DamagedFileError(f"{name} is refused: {error}") from error
+    except UnidentifiedImageError as error:
+        raise DamagedFileError(f"{name} is not a readable image: its format is not known.") from error
+    except Exception as error:  # broken headers raise nearly anything
+        raise DamagedFileError(f"{name} is not a readable image: {error}. Mend it or take it out.") from error
+    width, height = picture.size
+    if width * height > MEGAPIXELS * 10**6:
+        raise DamagedFileError(
+            f"{name} is refused: {width}x{height} is more than {MEGAPIXELS} megapixels; make it smaller first."
+        )
+    return picture
 
 
 def _channels(picture: Image.Image) -> tuple[Image.Image, ...]:

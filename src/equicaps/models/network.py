@@ -67,12 +67,20 @@ class GroupCapsNet(nn.Module):
 
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
         """Class capsules of a batch of images in [0, 1]."""
-        output = self.body(self.prepare(images))
-        return output if self.decoder is None else output._replace(reconstruction=self.decoder(output))
+        return self._decoded(self.body(self.prepare(images)))
+
+    def explain(self, images: Float[Tensor, "batch channels height width"]) -> tuple[CapsOutput, list[Capsules]]:
+        """Class capsules and the capsules after every layer, for the price of one of them."""
+        ready = self.prepare(images)
+        capsules = self.body.capsules(ready)
+        return self._decoded(self.body.answer(ready, capsules)), capsules
 
     def capsules(self, images: Float[Tensor, "batch channels height width"]) -> list[Capsules]:
         """The capsules after every layer, for figures and audits."""
         return self.body.capsules(self.prepare(images))
+
+    def _decoded(self, output: CapsOutput) -> CapsOutput:
+        return output if self.decoder is None else output._replace(reconstruction=self.decoder(output))
 
     def prepare(self, images: Tensor) -> Tensor:
         """Check images and, with ``pad``, bring them to a legal size."""

@@ -61,7 +61,11 @@ class PaperNet(nn.Module):
 
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
         """Scores, agreements and poses of the class capsules."""
-        capsules = self.capsules(images) if self.config.poses else self._upright(images)
+        return self.answer(images, self.capsules(images))
+
+    def answer(self, images: Float[Tensor, "batch channels height width"], capsules: list[Capsules]) -> CapsOutput:
+        """The same from the images' :meth:`capsules`."""
+        capsules = capsules if self.config.poses else self._upright(images)
         poses, agreement = whole_image(capsules[-1])
         scores = agreement
         if self.config.features:

@@ -81,7 +81,11 @@ class SteerableNet(nn.Module):
 
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
         """Scores, agreements and poses of the class capsules."""
-        last = average(self.capsules(images)[-1])
+        return self.answer(images, self.capsules(images))
+
+    def answer(self, images: Float[Tensor, "batch channels height width"], capsules: list[Capsules]) -> CapsOutput:
+        """The same from the images' :meth:`capsules`."""
+        last = average(capsules[-1])
         if self.config.features:
             at = (
                 None if self.config.poses else upright_like(images.new_ones(len(images), self.config.num_classes, 1, 1))

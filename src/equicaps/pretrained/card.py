@@ -47,7 +47,9 @@ class Card:
     def of(cls, name: str, trained: TrainedModel) -> "Card":
         """What the file of a training tells."""
         content = trained.content
-        texts = {key: content[key] for key in ("name", "task", "command", "licence", "frame") if key in content}
+        texts = {
+            key: content[key] for key in ("name", "task", "command", "licence", "frame", "convention") if key in content
+        }
         return cls(
             **{"name": name, "task": f"tells {len(trained.classes)} classes and how they are turned", **texts},
             data=trained.data,
@@ -64,7 +66,7 @@ class Card:
             raise ValueError("Card: zeros must be angles in degrees.")
         if type(self.frame) is not int or self.frame < 1:
             raise ValueError(f"Card: frame must be a number of pixels, but is {self.frame!r}.")
-        for name in ("name", "task", "data", "command", "licence"):
+        for name in ("name", "task", "data", "command", "licence", "convention"):
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"Card: {name} must be a text, but is {getattr(self, name)!r}.")
         if not all(isinstance(value, int | float) for value in self.figures.values()):

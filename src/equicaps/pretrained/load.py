@@ -8,7 +8,7 @@ from equicaps.pretrained.model import TurningModel
 from equicaps.training.checkpoint import load_model
 from equicaps.training.errors import CheckpointError
 
-SHIPPED = ("digits", "digits-upright")
+SHIPPED = ("digits", "digits-upright", "digits-plain")
 """Models inside the package."""
 
 

@@ -61,7 +61,10 @@ class TurningModel:
             batch: how many at once.
         """
         outputs = list(self._outputs(as_batch(images), batch))
-        output = CapsOutput(*(torch.cat(part) for part in zip(*(entry[:3] for entry in outputs), strict=True)))
+        return self.read(CapsOutput(*(torch.cat(part) for part in zip(*(entry[:3] for entry in outputs), strict=True))))
+
+    def read(self, output: CapsOutput) -> Prediction:
+        """What the network's output says."""
         probabilities = torch.softmax(output.scores, dim=-1)
         confidence, labels = probabilities.max(-1)
         return Prediction(labels, confidence, self.angles(output, labels), output, self.card.classes)

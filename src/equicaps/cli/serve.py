@@ -1,0 +1,45 @@
+"""``equicaps serve``: a page to play with."""
+
+import webbrowser
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from equicaps.cli.errors import FAILED, fail, reported, settings_reported
+from equicaps.cli.terminal import ModelOption, open_model
+from equicaps.pretrained import load
+
+Port = Annotated[int, typer.Option(min=0, max=65535, help="On 127.0.0.1; 0 takes any that is free.")]
+Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
+
+
+def serve(model: ModelOption = "digits", port: Port = 8765, show: Open = False) -> None:
+    """Serve a page, to this machine only: draw a digit, turn it, see what stays and what turns.
+
+    Ctrl-C ends it.
+
+    `equicaps serve --open`
+
+    `equicaps serve --model runs/mine --port 8000`
+    """
+    console = Console(stderr=True)
+    with settings_reported(console):
+        trained = open_model(model)
+    try:
+        from equicaps.serve import Answers, listen, make_app, run
+    except ImportError as error:
+        raise fail(console, str(error), FAILED) from error
+    with reported(console):
+        try:
+            on = listen(port)
+        except OSError as error:
+            raise fail(console, str(error), FAILED) from error
+        with on:
+            plain = load("digits-plain")
+            app = make_app(Answers(trained, plain if plain.card.classes == trained.card.classes else None))
+            address = f"http://127.0.0.1:{on.getsockname()[1]}"
+            typer.echo(f"{trained.card.name} on {address} (Ctrl-C ends it)")
+            if show:
+                webbrowser.open(address)
+            run(app, on)

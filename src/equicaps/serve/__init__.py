@@ -1,0 +1,13 @@
+"""A page to play with, on this machine only: ``equicaps serve``; needs ``pip install equicaps[serve]``."""
+
+try:
+    import fastapi  # noqa: F401
+    import uvicorn  # noqa: F401
+except ImportError as error:
+    raise ImportError("The page needs FastAPI and uvicorn: pip install 'equicaps[serve]'.") from error
+
+from equicaps.serve.answers import Answers
+from equicaps.serve.app import make_app
+from equicaps.serve.server import listen, make_server, run
+
+__all__ = ["Answers", "listen", "make_app", "make_server", "run"]

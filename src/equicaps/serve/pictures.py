@@ -1,0 +1,66 @@
+"""From what people draw and upload to the square of bytes that the page turns."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from equicaps.data.images import decode_image, pixels
+from equicaps.pretrained.images import GREY, to_network
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
+LARGEST = 512
+"""Side to which pictures are reduced, in bytes, before any arithmetic."""
+BOX = 20 / 28
+"""The longer side of a digit within its frame, as in MNIST."""
+FAINTEST = 0.05
+"""Less contrast is no drawing."""
+
+
+def read_upload(content: bytes) -> Float[Tensor, "channels height width"]:
+    """An image file in [0, 1], of :data:`FORMATS`.
+
+    Raises:
+        DamagedFileError: it cannot be read, or would unpack to too much.
+    """
+    picture = decode_image(content, "the upload", formats=FORMATS)
+    if picture.mode in ("P", "1"):  # cannot be smoothed
+        picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
+    picture.thumbnail((LARGEST, LARGEST))
+    return pixels(picture)
+
+
+def fitted(image: Float[Tensor, "_ _h _w"], channels: int, side: int) -> Float[Tensor, "{channels} {side} {side}"]:
+    """As ``equicaps predict`` fits it: padded to a square and scaled."""
+    return to_network(image.unsqueeze(0), channels, side, side)[0]
+
+
+def as_digit(image: Float[Tensor, "_ _h _w"], channels: int, side: int) -> Float[Tensor, "{channels} {side} {side}"]:
+    """As MNIST has its digits: light on black, 20 of 28 pixels long, the centre of mass in the middle.
+
+    Raises:
+        ValueError: there is nothing but one shade.
+    """
+    grey = image[0] if len(image) == 1 else torch.einsum("chw,c->hw", image, image.new_tensor(GREY))
+    border = torch.cat((grey[0], grey[-1], grey[:, 0], grey[:, -1])).median()
+    ink = (grey - border).abs() if border > 0.5 else (grey - border).clamp(min=0)
+    if ink.max() < FAINTEST:
+        raise ValueError("nothing is drawn on this image: it is all of one shade.")
+    ink = ink / ink.max()
+    drawn = ink > 0.3
+    high, wide = (torch.nonzero(drawn.any(axis)).flatten() for axis in (1, 0))
+    ink = ink[high[0] : high[-1] + 1, wide[0] : wide[-1] + 1]
+    scale = BOX * side / max(ink.shape)
+    size = [max(1, round(length * scale)) for length in ink.shape]
+    small = F.interpolate(ink[None, None], size, mode="bilinear", antialias=True, align_corners=False)[0, 0]
+    digit = torch.zeros(side, side)
+    y, x = (_offset(small, axis, side) for axis in (0, 1))
+    digit[y : y + size[0], x : x + size[1]] = small
+    return digit.expand(channels, side, side)
+
+
+def _offset(ink: Float[Tensor, "h w"], axis: int, side: int) -> int:
+    """Where the ink begins along an axis, with its centre of mass on the pixel that MNIST takes for the middle."""
+    mass = ink.sum(1 - axis)
+    centre = float((mass * torch.arange(len(mass))).sum() / mass.sum())
+    return min(max(0, round(side / 2 - centre)), side - len(mass))

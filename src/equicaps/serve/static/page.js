@@ -1,0 +1,393 @@
+// What is on the page and what happens when it is touched. The server turns the picture and answers; nothing is cached.
+import { drawCompass, drawLayer, drawPixels, drawPose, drawTrace, pen, raster } from "/canvas.js";
+
+const at = (id) => document.getElementById(id);
+const percent = (value) => `${(100 * value).toFixed(1)} %`;
+const signed = (degrees) => `${degrees > 0 ? "+" : degrees < 0 ? "−" : ""}${Math.abs(degrees).toFixed(1)}°`;
+const wrapped = (degrees) => 180 - ((((180 - degrees) % 360) + 360) % 360); // in (-180, 180]
+
+let about; // what the model is
+let pixels = null; // the picture before it is turned
+let name = null; // its class, if it is known
+let still = null; // the answer at 0 degrees
+let reply = null; // the answer now
+let degrees = 0;
+let hand = 0;
+let trace = new Map();
+let drawing = false;
+let tour = 0; // number of the present "once around"; another number ends it
+
+// --- the server
+
+async function send(address, options) {
+  const response = await fetch(address, options);
+  const content = await response.json();
+  if (!response.ok) throw new Error(content.detail);
+  return content;
+}
+
+// One question at a time; of those that come meanwhile only the last is asked.
+let asking = null;
+let again = false;
+function ask() {
+  again = true;
+  asking ??= (async () => {
+    try {
+      while (again) {
+        again = false;
+        await askOnce();
+      }
+    } catch (error) {
+      complain(error);
+    } finally {
+      asking = null;
+    }
+  })();
+  return asking;
+}
+
+async function askOnce() {
+  const question = { pixels, degrees, pose_degrees: hand };
+  const found = await send("/api/answer", {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(question),
+  });
+  if (question.pixels !== pixels) return; // another picture came meanwhile
+  reply = found;
+  if (question.degrees === 0) still = found;
+  remember(question.degrees);
+  show(question.degrees);
+}
+
+function complain(error) {
+  at("problem").textContent = error instanceof TypeError ? "The server does not answer: is it still running?" : error.message;
+  at("problem").hidden = false;
+}
+
+// --- what is shown
+
+function probabilities(answer) {
+  const scores = about.classes.map((each) => answer.scores[each]);
+  const top = Math.max(...scores);
+  const powers = scores.map((score) => Math.exp(score - top));
+  const sum = powers.reduce((a, b) => a + b);
+  return powers.map((power) => power / sum);
+}
+
+const followed = () => name ?? still?.capsules.label ?? reply.capsules.label;
+
+function remember(at) {
+  const place = about.classes.indexOf(followed());
+  trace.set(at, [probabilities(reply.capsules)[place], reply.plain && probabilities(reply.plain)[place]]);
+}
+
+function show(turned) {
+  const { capsules, plain } = reply;
+  if (!drawing) showPicture();
+  fill("capsule-bars", capsules, true);
+  at("label").textContent = capsules.label;
+  at("confidence").textContent = percent(capsules.confidence);
+  at("angle").textContent = capsules.angle === null ? "none" : signed(capsules.angle);
+  at("angle").dataset.degrees = capsules.angle;
+  drawCompass(at("compass"), capsules.angle);
+  showStillness(turned);
+  if (plain) {
+    fill("plain-bars", plain, false);
+    at("plain-label").textContent = plain.label;
+    at("plain-confidence").textContent = percent(plain.confidence);
+    const changed = still?.plain && plain.label !== still.plain.label;
+    at("change").textContent = changed ? `was “${still.plain.label}” at 0°` : "";
+  }
+  at("traced").textContent = followed();
+  const points = [...trace].map(([angle, values]) => [angle, ...values]).sort((a, b) => a[0] - b[0]);
+  drawTrace(at("trace"), points, turned);
+  [...at("layers").children].forEach((figure, k) => {
+    const layer = reply.layers[k];
+    drawLayer(figure.querySelector("canvas"), layer, reply.image, about.side);
+    const which = layer.shown === null ? `all ${layer.capsules} capsules` : `1 of ${layer.capsules} capsules`;
+    figure.querySelector("figcaption").textContent = `${k + 1}: ${which}, ${layer.side}×${layer.side}`;
+  });
+  if (reply.reconstruction) drawPixels(at("reconstruction"), reply.reconstruction, about.reconstruction_side);
+  at("cost").textContent = `This answer took ${reply.cpu_milliseconds.toFixed(0)} ms of CPU.`;
+  Object.assign(document.body.dataset, { degrees: turned, hand });
+}
+
+function showPicture() {
+  const { context, width, height } = drawPixels(at("picture"), reply.image, about.side);
+  if (reply.capsules.angle === null) return;
+  context.strokeStyle = context.fillStyle = "#ff5a43";
+  context.shadowColor = "#000";
+  context.shadowBlur = 6;
+  drawPose(context, width / 2, height / 2, 0.42 * width, reply.capsules.angle, 6);
+}
+
+function showStillness(turned) {
+  const badge = at("stillness");
+  if (!still || turned === 0) {
+    badge.textContent = "";
+    return;
+  }
+  const change = Math.max(...["scores", "agreements"].flatMap((kind) =>
+    about.classes.map((each) => Math.abs(reply.capsules[kind][each] - still.capsules[kind][each]))));
+  const exact = turned % 90 === 0;
+  badge.textContent = `${exact ? "exact step" : "in between"}: changed by ${change < 0.01 ? change.toExponential(0) : change.toFixed(2)}`;
+  badge.title = "largest change of a score or an agreement against 0°";
+  badge.classList.toggle("calm", !exact);
+}
+
+function fill(id, answer, agreements) {
+  const found = probabilities(answer);
+  [...at(id).tBodies[0].rows].forEach((row, k) => {
+    const each = about.classes[k];
+    row.classList.toggle("first", each === answer.label);
+    const bars = row.querySelectorAll("i");
+    bars[0].style.transform = `scaleX(${found[k]})`;
+    row.cells[2].textContent = percent(found[k]);
+    if (agreements) {
+      bars[1].style.transform = `scaleX(${answer.agreements[each]})`;
+      row.cells[4].textContent = answer.agreements[each].toFixed(2);
+    }
+  });
+}
+
+// --- turning
+
+function turnTo(target) {
+  degrees = wrapped(Math.round(target));
+  if (degrees === 180 && target < 0) degrees = -180; // the slider's other end is the same picture
+  at("degrees").value = degrees;
+  at("degrees-out").textContent = `${degrees}°`;
+  if (pixels) return ask();
+}
+
+function byUser(target) {
+  tour += 1;
+  setDrawing(false);
+  turnTo(target);
+}
+
+async function onceAround() {
+  const mine = (tour += 1);
+  setDrawing(false);
+  for (let step = -180; step <= 180 && mine === tour; step += 5) await turnTo(step);
+  if (mine === tour) await turnTo(0);
+}
+
+function pointerAngle(event) {
+  const box = at("picture").getBoundingClientRect();
+  const [x, y] = [event.clientX - box.left - box.width / 2, box.top + box.height / 2 - event.clientY];
+  return (Math.atan2(y, x) * 180) / Math.PI;
+}
+
+function dragToTurn() {
+  const picture = at("picture");
+  let grip = null; // the angle of the picture minus that of the pointer
+  picture.addEventListener("pointerdown", (event) => {
+    if (drawing) return;
+    picture.setPointerCapture(event.pointerId);
+    grip = degrees - pointerAngle(event);
+  });
+  picture.addEventListener("pointermove", (event) => grip !== null && !drawing && byUser(grip + pointerAngle(event)));
+  for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, () => (grip = null));
+  picture.addEventListener("keydown", (event) => {
+    const sign = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+    if (!sign) return;
+    event.preventDefault();
+    byUser(degrees + sign * (event.shiftKey ? 90 : 5));
+  });
+}
+
+// --- pictures
+
+function setPicture(picture, label = null) {
+  pixels = picture;
+  name = label;
+  still = null;
+  trace = new Map();
+  at("problem").hidden = true;
+  tour += 1;
+  return turnTo(0);
+}
+
+function press(button) {
+  for (const each of at("digits").children) each.setAttribute("aria-pressed", each === button);
+}
+
+async function upload(file, centre, type = file.type) {
+  try {
+    const picture = await send(`/api/picture?centre=${centre}`, {
+      method: "POST", headers: { "Content-Type": type || "application/octet-stream" }, body: file,
+    });
+    press(null);
+    return setPicture(picture.pixels);
+  } catch (error) {
+    complain(error);
+  }
+}
+
+const sheet = document.createElement("canvas"); // what is drawn, white on black
+sheet.width = sheet.height = 280;
+
+function setDrawing(on) {
+  if (on === drawing) return;
+  drawing = on;
+  at("mode-draw").setAttribute("aria-pressed", on);
+  at("mode-turn").setAttribute("aria-pressed", !on);
+  at("picture").classList.toggle("drawing", on);
+  at("keys").textContent = on ? "Draw with the mouse or a finger; then switch to Turn." : "Drag it, or keys: ← → 5°, with Shift 90°.";
+  at("clear").hidden = !on;
+  if (on) {
+    tour += 1;
+    clear();
+  } else if (reply) {
+    showPicture();
+  }
+}
+
+function clear() {
+  sheet.getContext("2d").fillRect(0, 0, sheet.width, sheet.height);
+  showSheet();
+}
+
+function showSheet() {
+  const { context, width, height } = pen(at("picture"));
+  context.drawImage(sheet, 0, 0, width, height);
+}
+
+function draw() {
+  const [picture, ink] = [at("picture"), sheet.getContext("2d")];
+  let last = null;
+  let sent = Promise.resolve();
+  const place = (event) => {
+    const box = picture.getBoundingClientRect();
+    return [((event.clientX - box.left) / box.width) * sheet.width, ((event.clientY - box.top) / box.height) * sheet.height];
+  };
+  const line = (from, to) => {
+    ink.strokeStyle = "#fff";
+    ink.lineWidth = 22;
+    ink.lineCap = ink.lineJoin = "round";
+    ink.beginPath();
+    ink.moveTo(...from);
+    ink.lineTo(...to);
+    ink.stroke();
+    showSheet();
+  };
+  picture.addEventListener("pointerdown", (event) => {
+    if (!drawing) return;
+    picture.setPointerCapture(event.pointerId);
+    last = place(event);
+    line(last, last);
+  });
+  picture.addEventListener("pointermove", (event) => {
+    if (!drawing || !last) return;
+    const next = place(event);
+    line(last, next);
+    last = next;
+  });
+  for (const end of ["pointerup", "pointercancel"]) {
+    picture.addEventListener(end, () => {
+      if (!drawing || !last) return;
+      last = null;
+      sheet.toBlob((blob) => (sent = sent.then(() => upload(blob, about.digits))), "image/png");
+    });
+  }
+}
+
+// --- beginning
+
+function rows(id, columns) {
+  const body = at(id).tBodies[0];
+  at(id).classList.toggle("long", about.classes.some((each) => each.length > 2));
+  for (const each of about.classes) {
+    const row = body.insertRow();
+    const head = document.createElement("th");
+    head.scope = "row";
+    head.textContent = each;
+    row.append(head);
+    for (let k = 0; k < columns; k += 1) {
+      const bar = document.createElement("span");
+      bar.className = k ? "bar thin" : "bar";
+      bar.setAttribute("aria-hidden", "true");
+      bar.append(document.createElement("i"));
+      row.insertCell().append(bar);
+      row.insertCell();
+    }
+  }
+}
+
+function layerFigures(count) {
+  for (let k = 0; k < count; k += 1) {
+    const figure = document.createElement("figure");
+    const canvas = document.createElement("canvas");
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", `Poses of layer ${k + 1}`);
+    figure.append(canvas, document.createElement("figcaption"));
+    at("layers").append(figure);
+  }
+}
+
+async function offerDigits() {
+  const digits = await send("/api/digits");
+  const columns = about.classes.length;
+  const each = digits.length / columns;
+  for (let k = 0; k < digits.length; k += 1) {
+    const digit = digits[(k % columns) * each + Math.floor(k / columns)]; // one row after the other
+    const button = document.createElement("button");
+    button.type = "button";
+    button.setAttribute("aria-label", `a ${digit.label}`);
+    button.setAttribute("aria-pressed", "false");
+    button.append(raster(digit.pixels, about.side));
+    button.addEventListener("click", () => {
+      setDrawing(false);
+      press(button);
+      setPicture(digit.pixels, digit.label);
+    });
+    at("digits").append(button);
+  }
+  return at("digits").children;
+}
+
+async function begin() {
+  about = await send("/api/model");
+  at("model").textContent = `model ${about.name}: ${about.task}`;
+  at("plain").hidden = !about.plain;
+  at("decoded").hidden = about.reconstruction_side === null;
+  document.querySelector("main").classList.toggle("alone", !about.plain);
+  document.querySelector("main").classList.toggle("undecoded", about.reconstruction_side === null);
+  document.querySelector(".plain-key").hidden = !about.plain;
+  at("centre-label").hidden = at("pick-title").hidden = !about.digits;
+  at("centre").checked = about.digits;
+  rows("capsule-bars", 2);
+  rows("plain-bars", 1);
+  layerFigures(about.layers);
+  at("inside").hidden = !about.layers;
+
+  at("left").addEventListener("click", () => byUser(degrees + 90));
+  at("right").addEventListener("click", () => byUser(degrees - 90));
+  at("degrees").addEventListener("input", (event) => byUser(Number(event.target.value)));
+  at("around").addEventListener("click", () => pixels && onceAround());
+  at("hand").addEventListener("input", (event) => {
+    hand = Number(event.target.value);
+    at("hand-out").textContent = `${hand}°`;
+    if (pixels) ask();
+  });
+  at("mode-turn").addEventListener("click", () => setDrawing(false));
+  at("mode-draw").addEventListener("click", () => setDrawing(true));
+  at("clear").addEventListener("click", clear);
+  at("file").addEventListener("change", async (event) => {
+    const [file] = event.target.files;
+    event.target.value = "";
+    if (!file) return;
+    setDrawing(false);
+    await upload(file, about.digits && at("centre").checked);
+  });
+  dragToTurn();
+  draw();
+  const again = () => reply && (drawing ? showSheet() : show(degrees));
+  window.addEventListener("resize", again);
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  const digits = await offerDigits();
+  if (digits.length) digits[7].click();
+  else setDrawing(true);
+}
+
+begin().catch(complain);

@@ -1,0 +1,201 @@
+"""The page in real headless Chromium, with the real command behind it. Writes a screenshot.
+
+`EQUICAPS_SCREENSHOT=docs/figures/serve.png python -m pytest tests/serve/test_serve_browser.py` makes the README's.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from playwright.sync_api import expect, sync_playwright
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium found: the page was not tried in a browser (apt-get install chromium)"
+)
+PATIENCE = 60_000  # milliseconds; other programs may have the machine
+
+
+@pytest.fixture(scope="module")
+def server():
+    """`equicaps serve` as a user starts it."""
+    command = [sys.executable, "-m", "equicaps.cli.main", "serve", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            line = process.stdout.readline()
+            yield re.search(r"http://127\.0\.0\.1:\d+", line)[0]
+        finally:
+            process.send_signal(signal.SIGINT)
+            errors = process.communicate(timeout=60)[1]
+    assert (process.returncode, errors) == (0, "")  # Ctrl-C ends quietly
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+class Page:
+    """The page and what a person sees on it; complaints and requests are collected."""
+
+    def __init__(self, browser, address, **options):
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 1000}, **options})
+        self.context.set_default_timeout(PATIENCE)
+        expect.set_options(timeout=PATIENCE)
+        self.page = self.context.new_page()
+        self.complaints, self.requests = [], []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(address)
+        self.at(0)
+
+    def at(self, degrees, hand=0):
+        """Wait until the answer for these angles is shown."""
+        self.page.wait_for_selector(f'body[data-degrees="{degrees}"][data-hand="{hand}"]', state="attached")
+
+    def text(self, selector):
+        return self.page.locator(selector).inner_text()
+
+    def angle(self):
+        return float(self.page.locator("#angle").get_attribute("data-degrees"))
+
+    def shown(self):
+        """All figures of the capsule network as they are written, but for the angle."""
+        return self.text("#label"), self.text("#confidence"), self.text("#capsule-bars tbody")
+
+    def pixels(self, selector):
+        """How often the most frequent colour covers a canvas, and its content."""
+        found = Image.open(self.picture(selector)).convert("RGB")
+        return max(count for count, _ in found.getcolors(10**6)) / (found.width * found.height), found.tobytes()
+
+    def picture(self, selector):
+        path = Path(os.environ["PYTEST_TMP"]) / "part.png"
+        self.page.locator(selector).screenshot(path=path)
+        return path
+
+    def drag(self, selector, points, steps=4):
+        box = self.page.locator(selector).bounding_box()
+        places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in points]
+        self.page.mouse.move(*places[0])
+        self.page.mouse.down()
+        for place in places[1:]:
+            self.page.mouse.move(*place, steps=steps)
+        self.page.mouse.up()
+
+
+@pytest.fixture
+def opened(browser, server, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTEST_TMP", str(tmp_path))
+    pages = []
+
+    def make(**options):
+        pages.append(Page(browser, server, **options))
+        return pages[-1]
+
+    yield make
+    for page in pages:
+        assert page.complaints == []
+        assert page.requests
+        assert all(url.startswith(server) for url in page.requests)  # nothing leaves this machine
+        page.context.close()
+
+
+def off(page, before, degrees):
+    """By how much the pose's turn differs from this one."""
+    return abs((page.angle() - before - degrees + 180) % 360 - 180)
+
+
+def test_quarter_turns_leave_every_figure_and_turn_the_arrow_by_90_degrees(opened, tmp_path):
+    page = opened()
+    page.page.get_by_role("button", name="a 4").first.click()
+    expect(page.page.locator("#label")).to_have_text("4")
+    still, angle, plain = page.shown(), page.angle(), page.text("#plain-bars tbody")
+    page.page.click("#left")
+    page.at(90)
+    assert page.shown() == still
+    assert off(page, angle, 90) < 0.1
+    assert page.text("#plain-bars tbody") != plain  # control: the plain CNN's do change
+    assert "exact step" in page.text("#stillness")
+    page.page.locator("#picture").press("Shift+ArrowRight")
+    page.at(180)
+    assert page.shown() == still
+    assert off(page, angle, 180) < 0.1
+    page.page.click("#right")
+    page.page.click("#right")
+    page.at(0)
+
+    fields = [page.pixels(f"#layers figure:nth-child({k}) canvas") for k in (1, 2, 3, 4)]
+    page.page.fill("#degrees", "40")
+    page.at(40)
+    assert off(page, angle, 40) < 20
+    assert "in between" in page.text("#stillness")
+    for k, (covered, field) in enumerate(fields, 1):
+        assert covered < 0.97  # not empty
+        assert page.pixels(f"#layers figure:nth-child({k}) canvas")[1] != field  # arrows turn
+
+    page.drag("#picture", [(0.9, 0.5), (0.8, 0.2), (0.5, 0.1)])  # a quarter, counter-clockwise
+    page.at(130)
+    reconstruction = page.pixels("#reconstruction")
+    assert reconstruction[0] < 0.97
+    page.page.fill("#hand", "90")
+    page.at(130, hand=90)
+    assert page.pixels("#reconstruction")[1] != reconstruction[1]
+    assert page.text("#hand-out") == "90°"
+
+    page.page.fill("#hand", "0")
+    for degrees in (*range(-180, 181, 15), 90):  # the trace, for the picture
+        page.page.fill("#degrees", str(degrees))
+        page.at(degrees)
+    page.page.mouse.move(0, 0)
+    page.page.locator("#degrees").blur()
+    target = Path(os.environ.get("EQUICAPS_SCREENSHOT") or tmp_path / "serve.png")
+    page.page.screenshot(path=target, full_page=True)
+    assert Image.open(target).width == 1280
+
+
+def test_a_drawn_digit_is_told_and_bad_uploads_get_a_message(opened, tmp_path):
+    page = opened(color_scheme="dark")
+    page.page.click("#mode-draw")
+    page.drag("#picture", [(0.5, 0.2), (0.5, 0.8)])
+    expect(page.page.locator("#label")).to_have_text("1")
+    expect(page.page.locator("#plain-label")).to_have_text("1")
+    page.page.click("#mode-turn")
+    page.page.click("#right")
+    page.at(-90)
+    assert page.text("#label") == "1"
+    assert page.pixels("#picture")[0] < 0.97
+
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"not an image")
+    page.page.set_input_files("#file", bad)
+    expect(page.page.locator("#problem")).to_contain_text("is not a readable image")
+    assert page.text("#label") == "1"
+    page.complaints = [text for text in page.complaints if "422" not in text]  # Chromium's own line on the refusal
+    good = tmp_path / "paper.png"
+    paper = Image.new("L", (200, 200), 240)
+    paper.paste(10, (90, 40, 105, 160))
+    paper.save(good)
+    page.page.set_input_files("#file", good)
+    expect(page.page.locator("#problem")).to_be_hidden()
+    page.at(0)
+    assert page.text("#label") == "1"
+
+
+def test_a_phone_shows_all_of_it_without_scrolling_sideways(opened):
+    page = opened(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    page.page.locator("#digits button").nth(2).tap()
+    expect(page.page.locator("#label")).to_have_text("2")
+    page.page.locator("#left").tap()
+    page.at(90)
+    assert page.text("#label") == "2"
+    assert page.page.evaluate("() => document.documentElement.scrollWidth") <= 360

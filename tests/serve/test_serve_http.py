@@ -1,0 +1,272 @@
+"""The page's HTTP interface: what it answers and what it refuses."""
+
+import io
+import re
+import socket
+import struct
+import time
+import zlib
+
+import httpx
+import numpy as np
+import pytest
+from PIL import Image
+from serving import served, untrained
+
+import equicaps
+from equicaps.serve import Answers
+from equicaps.serve.answers import Question
+from equicaps.serve.limits import HEADERS, MEGABYTES
+
+
+@pytest.fixture(scope="module")
+def digit(client):
+    """One that an upright picture and its turns are told apart by."""
+    return client.get("/api/digits").json()[14]["pixels"]
+
+
+def asked(client, pixels, **options):
+    response = client.post("/api/answer", json={"pixels": pixels, **options})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def refused(response, code, message):
+    assert response.status_code == code, response.text
+    assert message in response.json()["detail"], response.text
+    return True
+
+
+def png(picture):
+    file = io.BytesIO()
+    picture.save(file, format="PNG")
+    return file.getvalue()
+
+
+def uploaded(client, content, kind="image/png", **query):
+    return client.post("/api/picture", content=content, headers={"Content-Type": kind}, params=query)
+
+
+@pytest.mark.parametrize("quarters", [1, 2, 3, -1])
+def test_quarter_turns_move_pixels_and_poses_and_nothing_else(client, digit, quarters):
+    still, turned = asked(client, digit), asked(client, digit, degrees=90 * quarters)
+    square = np.array(digit).reshape(28, 28)
+    assert still["image"] == digit
+    assert np.array_equal(np.reshape(turned["image"], (28, 28)), np.rot90(square, quarters))
+    assert turned["image"] != digit
+    for kind in ("scores", "agreements"):
+        assert turned["capsules"][kind] == pytest.approx(still["capsules"][kind], abs=1e-3)
+    assert (turned["capsules"]["angle"] - still["capsules"]["angle"] - 90 * quarters + 180) % 360 - 180 == (
+        pytest.approx(0, abs=0.1)
+    )
+    assert turned["plain"]["scores"] != pytest.approx(still["plain"]["scores"], abs=1e-2)  # control
+
+
+def test_the_arrows_of_every_layer_turn_with_the_picture(client, digit):
+    """The field of rot90(x) is the field of x with its places and its arrows turned."""
+    still, turned = asked(client, digit), asked(client, digit, degrees=90)
+    assert [layer["side"] for layer in still["layers"]] == [16, 16, 8, 1]
+    for before, after in zip(still["layers"], turned["layers"], strict=True):
+        shape = (-1, before["side"], before["side"], 2)
+        x, y = np.moveaxis(np.reshape(before["arrows"], shape), -1, 0)
+        expected = np.stack((-np.rot90(y, 1, (1, 2)), np.rot90(x, 1, (1, 2))), -1)
+        found = np.reshape(after["arrows"], shape)
+        assert np.abs(found).max() > 0.9
+        np.testing.assert_allclose(found, expected, atol=0.01)
+        assert np.abs(found - np.reshape(before["arrows"], shape)).max() > 0.1  # they do turn
+
+
+def test_the_pose_turned_by_hand_changes_the_reconstruction_alone(client, digit):
+    still, turned = asked(client, digit), asked(client, digit, pose_degrees=120)
+    assert turned["reconstruction"] != still["reconstruction"]
+    assert len(still["reconstruction"]) == 32 * 32
+    for same in ("image", "capsules", "plain", "layers"):
+        assert turned[same] == still[same]
+
+
+def test_an_answer_takes_less_than_50_ms_of_cpu(answers, digit, capsys):
+    """The fastest of ten: whatever else this machine does, the work itself is not more."""
+    costs = [answers.answer(Question(pixels=digit, degrees=33)).cpu_milliseconds for _ in range(10)]
+    started = time.process_time()
+    answers.answer(Question(pixels=digit, degrees=33))
+    assert 0 < min(costs) < 50
+    assert min(costs) < 3000 * (time.process_time() - started)  # guard: it is CPU time that is told
+
+
+def test_a_model_of_other_things_has_no_digits_no_plain_cnn_and_its_own_size():
+    with (
+        served(Answers(untrained("steerable", classes="ab", frame=20, channels=3))) as address,
+        httpx.Client(base_url=address) as client,
+    ):
+        about = client.get("/api/model").json()
+        assert (about["classes"], about["side"], about["channels"]) == (["a", "b"], 20, 3)
+        assert not about["digits"]
+        assert not about["plain"]
+        assert about["reconstruction_side"] is None
+        assert client.get("/api/digits").json() == []
+        found = uploaded(client, png(Image.new("RGB", (60, 40), (255, 0, 10))))
+        assert found.status_code == 200, found.text
+        pixels = found.json()["pixels"]
+        assert len(pixels) == 3 * 20 * 20
+        found = asked(client, pixels, degrees=17)
+        assert found["plain"] is found["reconstruction"] is None
+        assert set(found["capsules"]["scores"]) == {"a", "b"}
+
+
+def test_networks_of_different_classes_are_not_compared():
+    with pytest.raises(ValueError, match="other classes"):
+        Answers(untrained("steerable"), untrained("plain_cnn", classes="ab"))
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
+def test_images_of_any_common_kind_are_read(client, digit, kind):
+    file = io.BytesIO()
+    Image.fromarray(np.uint8(digit).reshape(28, 28)).resize((84, 84)).save(file, format=kind)
+    found = uploaded(client, file.getvalue(), f"image/{kind.lower()}")
+    assert found.status_code == 200, found.text
+    assert np.abs(np.subtract(found.json()["pixels"], digit)).mean() < 6
+
+
+def test_an_image_of_the_right_size_keeps_its_bytes(client, digit):
+    assert uploaded(client, png(Image.fromarray(np.uint8(digit).reshape(28, 28)))).json()["pixels"] == digit
+
+
+def test_a_dark_digit_anywhere_on_paper_is_set_as_mnist_has_it(client, digit):
+    """Light on black, 20 pixels long, its centre of mass in the middle."""
+    paper = Image.new("L", (300, 200), 230)
+    ink = Image.fromarray(np.uint8(digit).reshape(28, 28)).resize((84, 84))
+    paper.paste(20, (10, 100), ink)
+    found = np.reshape(uploaded(client, png(paper), centre=True).json()["pixels"], (28, 28)).astype(float)
+    rows, columns = (np.flatnonzero(found.max(axis) > 80) for axis in (1, 0))
+    assert 18 <= max(np.ptp(rows), np.ptp(columns)) + 1 <= 20
+    centre = [(found.sum(1 - axis) * np.arange(28)).sum() / found.sum() for axis in (0, 1)]
+    assert centre == pytest.approx([14, 14], abs=0.6)
+    assert np.corrcoef(found.ravel(), digit)[0, 1] > 0.8
+    assert refused(uploaded(client, png(Image.new("L", (50, 50), 230)), centre=True), 422, "all of one shade")
+
+
+def bomb(side):
+    """A valid PNG of a few bytes that would unpack to side x side."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    pixels = zlib.compress(bytes(10**6))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "code", "message"),
+    [
+        (b"hello", "text/plain", 415, "an image is expected, but the content type is 'text/plain'"),
+        (b"<svg/>", "image/svg+xml", 422, "not a readable image: its format is not known"),
+        (b"\x89PNG\r\n\x1a\nnonsense", "image/png", 422, "the upload is"),
+        (bomb(8000), "image/png", 422, "more than 50 megapixels"),
+        (bomb(60000), "image/png", 422, "refused"),
+        (bomb(2000)[:200], "image/png", 422, "the upload is"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "image/png", 422, "format is not known"),
+        (bytes(MEGABYTES * 10**6 + 1), "image/png", 413, "longer than 8,000,000 bytes"),
+        (b"", "image/png", 422, "required"),
+    ],
+    ids=["text", "svg", "broken", "bomb", "larger bomb", "truncated", "postscript", "too long", "empty"],
+)  # fmt: skip
+def test_bad_uploads_are_refused_with_a_message(client, content, kind, code, message):
+    assert refused(uploaded(client, content, kind), code, message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pixels": [0] * 783}, "pixels must be 784 numbers (1 x 28 x 28), not 783"),
+        ({"pixels": [256] * 784}, "pixels.0: "),
+        ({"pixels": "7"}, "pixels: "),
+        ({"degrees": 361}, "degrees: "),
+        ({"degrees": "90"}, "degrees: "),
+        ({"pose_degrees": None}, "pose_degrees: "),
+        ({"path": "/etc/passwd"}, "path: Extra inputs are not permitted"),
+    ],
+    ids=str,
+)
+def test_bad_questions_are_refused_with_a_message(client, digit, change, message):
+    assert refused(client.post("/api/answer", json={"pixels": digit, **change}), 422, message)
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "1e999", "[", "\udcff"])
+def test_what_json_cannot_hold_is_refused(client, word):
+    content = f'{{"pixels": [], "degrees": {word}}}'.encode(errors="surrogateescape")
+    response = client.post("/api/answer", content=content, headers={"Content-Type": "application/json"})
+    assert response.status_code in (400, 422)
+    assert response.json()["detail"]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.0.1", "", "[::1", "a:b:c"])
+def test_other_names_for_this_machine_are_refused(client, host):
+    """DNS rebinding."""
+    assert refused(client.get("/api/model", headers={"Host": host}), 421, "127.0.0.1 and localhost only")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1234", "LOCALHOST"])
+def test_its_own_names_are_accepted(client, host):
+    assert client.get("/api/model", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://["])
+def test_requests_from_other_pages_are_refused(client, digit, origin):
+    response = client.post("/api/answer", json={"pixels": digit}, headers={"Origin": origin})
+    assert refused(response, 403, "other pages")
+
+
+def test_a_body_without_a_length_is_bounded_too(address):
+    """Chunked: what is too much is thrown away while it arrives."""
+    host, port = address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as wire:
+        head = (
+            f"POST /api/picture HTTP/1.1\r\nHost: {host}\r\nContent-Type: image/png\r\nTransfer-Encoding: chunked\r\n"
+        )
+        wire.sendall(head.encode() + b"\r\n")
+        for _ in range(MEGABYTES + 2):
+            wire.sendall(f"{10**6:x}\r\n".encode() + bytes(10**6) + b"\r\n")
+        wire.sendall(b"0\r\n\r\n")
+        assert wire.recv(100).startswith(b"HTTP/1.1 413")
+
+
+def test_every_response_carries_the_security_headers(client):
+    responses = [
+        client.get("/"), client.get("/page.js"), client.get("/api/model"), client.get("/nowhere"),
+        client.delete("/api/model"), client.get("/", headers={"Host": "evil.example"}), client.post("/api/answer"),
+    ]  # fmt: skip
+    assert {response.status_code for response in responses} == {200, 404, 405, 421, 422}
+    for response in responses:
+        assert {name: response.headers.get(name) for name in HEADERS} == HEADERS
+        assert "server" not in response.headers
+    policy = HEADERS["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+
+
+def test_the_page_needs_nothing_from_elsewhere_and_nothing_inline(client):
+    page = client.get("/").text
+    files = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert len(files) >= 4
+    texts = [page, *(client.get(file).raise_for_status().text for file in set(files) | {"/canvas.js"})]
+    for text in texts:
+        assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+    assert not re.search(r"<style|<script>|\sstyle=|\son\w+=", page)
+
+
+@pytest.mark.parametrize(
+    "path", ["/../app.py", "/..%2f..%2fapp.py", "/static/page.js", "/app.py", "//etc/passwd", "/%00", "/docs", "/redoc"]
+)
+def test_no_address_becomes_a_path(address, path):
+    host, port = address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as wire:
+        wire.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        assert wire.recv(50).startswith(b"HTTP/1.1 404")
+
+
+def test_the_interface_tells_its_version_and_its_exact_input(client):
+    found = client.get("/openapi.json").json()
+    assert found["info"]["version"] == equicaps.__version__
+    pixels = found["components"]["schemas"]["Question"]["properties"]["pixels"]
+    assert (pixels["minItems"], pixels["maxItems"]) == (784, 784)

@@ -1,0 +1,63 @@
+"""Schemathesis: whatever its OpenAPI description allows or forbids, the server does what it says."""
+
+import io
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from schemathesis import GenerationMode
+from schemathesis.checks import load_all_checks
+from serving import served, untrained
+
+from equicaps.serve import Answers
+
+load_all_checks()
+
+
+def png(side):
+    file = io.BytesIO()
+    picture = Image.new("L", (side, side))
+    picture.putpixel((side // 2, side // 3), 255)
+    picture.save(file, format="PNG")
+    return file.getvalue()
+
+
+schemathesis.openapi.media_type("image/png", st.integers(3, 40).map(png))
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Of a model whose pictures are 3x3, so that generated ones are small."""
+    with served(Answers(untrained("steerable", frame=3))) as found:
+        yield found
+
+
+def check(operation, mode, address, examples=15):
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def holds(case):
+        case.call_and_validate(base_url=address)
+
+    holds()
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["allowed", "forbidden"])
+def test_the_server_does_what_its_description_says(address, mode):
+    schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
+    operations = [result.ok() for result in schema.get_all_operations()]
+    assert len(operations) == 4
+    for operation in operations:
+        if mode == GenerationMode.POSITIVE or operation.method == "post":  # there is nothing to get wrong in a GET
+            check(operation, mode, address)
+
+
+def test_a_false_description_is_noticed(address):
+    """Control."""
+    description = httpx.get(f"{address}/openapi.json").json()
+    description["components"]["schemas"]["About"]["properties"]["side"] = {"type": "string"}
+    schema = schemathesis.openapi.from_dict(description)
+    with pytest.raises(BaseExceptionGroup, match="1 distinct failure"):
+        check(schema["/api/model"]["GET"], GenerationMode.POSITIVE, address, examples=1)
