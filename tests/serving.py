@@ -14,7 +14,7 @@ from equicaps.serve import listen, make_app, make_server
 def untrained(preset, *, classes="0123456789", frame=28, channels=1, decoder=False):
     torch.manual_seed(0)
     network = GroupCapsNet.from_preset(preset, num_classes=len(classes), in_channels=channels, decoder=decoder)
-    images = rotate(embedded_digits("train").images[:64], torch.zeros(64), 32)
+    images = rotate(embedded_digits("train").images[:16], torch.zeros(16), 32)
     network.train()(images.expand(-1, channels, -1, -1))
     return TurningModel(network, Card("untrained", "a test", "", tuple(classes), (0.0,) * len(classes), frame=frame))
 

@@ -35,7 +35,7 @@ def address():
         yield found
 
 
-def check(operation, mode, address, examples=15):
+def check(operation, mode, address, examples=8):
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
     @given(case=operation.as_strategy(generation_mode=mode))
     def holds(case):

@@ -75,9 +75,9 @@ function probabilities(answer) {
 
 const followed = () => name ?? still?.capsules.label ?? reply.capsules.label;
 
-function remember(at) {
+function remember(turned) {
   const place = about.classes.indexOf(followed());
-  trace.set(at, [probabilities(reply.capsules)[place], reply.plain && probabilities(reply.plain)[place]]);
+  trace.set(turned, [probabilities(reply.capsules)[place], reply.plain && probabilities(reply.plain)[place]]);
 }
 
 function show(turned) {
@@ -212,10 +212,10 @@ function press(button) {
   for (const each of at("digits").children) each.setAttribute("aria-pressed", each === button);
 }
 
-async function upload(file, centre, type = file.type) {
+async function upload(file, centre) {
   try {
     const picture = await send(`/api/picture?centre=${centre}`, {
-      method: "POST", headers: { "Content-Type": type || "application/octet-stream" }, body: file,
+      method: "POST", headers: { "Content-Type": file.type || "application/octet-stream" }, body: file,
     });
     press(null);
     return setPicture(picture.pixels);
@@ -382,9 +382,9 @@ async function begin() {
   });
   dragToTurn();
   draw();
-  const again = () => reply && (drawing ? showSheet() : show(degrees));
-  window.addEventListener("resize", again);
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  const redraw = () => reply && (drawing ? showSheet() : show(degrees));
+  window.addEventListener("resize", redraw);
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   const digits = await offerDigits();
   if (digits.length) digits[7].click();
   else setDrawing(true);
