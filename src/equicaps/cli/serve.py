@@ -1,5 +1,6 @@
 """``equicaps serve``: a page to play with."""
 
+import contextlib
 import webbrowser
 from typing import Annotated
 
@@ -35,7 +36,7 @@ def serve(model: ModelOption = "digits", port: Port = 8765, show: Open = False) 
             on = listen(port)
         except OSError as error:
             raise fail(console, str(error), FAILED) from error
-        with on:
+        with on, contextlib.suppress(KeyboardInterrupt):  # the way to end it, at any moment
             plain = load("digits-plain")
             app = make_app(Answers(trained, plain if plain.card.classes == trained.card.classes else None))
             address = f"http://127.0.0.1:{on.getsockname()[1]}"

@@ -1,6 +1,5 @@
 """A socket on this machine, and the server on it."""
 
-import contextlib
 import errno
 import socket
 
@@ -45,7 +44,6 @@ def make_server(app: FastAPI) -> uvicorn.Server:
 
 
 def run(app: FastAPI, on: socket.socket) -> None:
-    """Serve until Ctrl-C."""
+    """Serve until Ctrl-C, which is raised again when all is closed."""
     torch.set_num_threads(1)  # pictures are small: more threads only wait for each other
-    with contextlib.suppress(KeyboardInterrupt):
-        make_server(app).run(sockets=[on])
+    make_server(app).run(sockets=[on])
