@@ -6,6 +6,7 @@ from equicaps.data.dataset import Dataset
 from equicaps.data.embedded import embedded_digits
 from equicaps.data.errors import DamagedFileError, FetchError
 from equicaps.data.folder import Splits, load_folder
+from equicaps.data.galaxies import load_galaxies
 from equicaps.data.locate import cache_folder
 from equicaps.data.mnist import load_mnist
 from equicaps.data.mnist_rot import load_mnist_rot
@@ -26,6 +27,7 @@ __all__ = [
     "embedded_digits",
     "load_affnist",
     "load_folder",
+    "load_galaxies",
     "load_mnist",
     "load_mnist_rot",
     "regenerate_affnist",
