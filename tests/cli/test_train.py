@@ -94,7 +94,7 @@ def test_a_resumed_run_keeps_its_size(cells):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("nowhere",), 2, "neither 'digits' nor 'mnist' nor a folder"),
+        (("nowhere",), 2, "neither a data set (digits, mnist, galaxies) nor a folder"),
         (("digits", "--preset", "huge"), 2, "'steerable'"),
         (("digits", "--schedule", "cosine"), 2, "one_cycle"),
         (("digits", "--minutes", 1, "--steps", 2), 2, "exactly one"),

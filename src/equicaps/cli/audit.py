@@ -14,11 +14,11 @@ from equicaps.audit import Certificate, plot
 from equicaps.audit import audit as measure
 from equicaps.cli.errors import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import AsJson, Checkpoint, Force, new_file, open_model, show_json, write
-from equicaps.data import Dataset, embedded_digits, load_folder, load_mnist
+from equicaps.data import Dataset, embedded_digits, load_folder, load_galaxies, load_mnist
 from equicaps.pretrained import TurningModel
 from equicaps.training import MisuseError, TrainingError
 
-Data = Annotated[str, typer.Option(help="digits (in the package), mnist, or a FOLDER with one folder per class.")]
+Data = Annotated[str, typer.Option(help="digits (in the package), mnist, galaxies, or a FOLDER of classes.")]
 Count = Annotated[int, typer.Option("--images", min=1, help="Look at so many at most, evenly chosen.")]
 Step = Annotated[int, typer.Option(min=1, max=180, help="Degrees between the angles.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for audit.json and audit.png.")]
@@ -69,8 +69,10 @@ def _load(data: str, model: TurningModel) -> Dataset:
         return embedded_digits("test")
     if data == "mnist":
         return load_mnist("test")
+    if data == "galaxies":
+        return load_galaxies("test")
     if not Path(data).is_dir():
-        raise MisuseError(f"{data!r} is neither 'digits' nor 'mnist' nor a folder of images.")
+        raise MisuseError(f"{data!r} is neither a data set (digits, mnist, galaxies) nor a folder of images.")
     colour = model.network.body.config.in_channels == 3
     return load_folder(data, size=model.card.frame, channels=3 if colour else 1).test
 

@@ -57,13 +57,11 @@ def load_galaxies(
         prepare(torch.from_numpy(fields["images"][chosen]), crop=crop, size=size),
         torch.from_numpy(fields["labels"][chosen].astype(np.int64)),
         CLASSES,
-        f"the middle {crop}x{crop} of {SIDE}x{SIDE} pixels averaged to {size}x{size}, black outside a disc, square root",
+        f"the middle {crop}x{crop} pixels averaged to {size}x{size}, black outside a disc, square root of intensity",
     )
 
 
-def prepare(
-    cutouts: UInt8[Tensor, "n side side"], *, crop: int, size: int
-) -> Float[Tensor, "n 1 {size} {size}"]:
+def prepare(cutouts: UInt8[Tensor, "n side side"], *, crop: int, size: int) -> Float[Tensor, "n 1 {size} {size}"]:
     """The middle of each cutout as a network sees it; commutes with quarter turns to rounding.
 
     Averaged in blocks, black outside the inscribed disc, so that a turned image shows neither more nor less of the sky,
@@ -77,8 +75,8 @@ def prepare(
     side = cutouts.shape[-1]
     if not (0 < crop <= side and (side - crop) % 2 == 0 and size > 0 and crop % size == 0):
         raise ValueError(
-            f"prepare: `crop` must be at most {side} and differ from it by an even number, and be a multiple of `size`; "
-            f"but `crop` is {crop} and `size` is {size}."
+            f"prepare: `crop` must be at most {side}, differ from it by an even number, and be a multiple of "
+            f"`size`; but `crop` is {crop} and `size` is {size}."
         )
     margin = (side - crop) // 2
     middle = cutouts[:, None, margin : side - margin, margin : side - margin].float() / 255
@@ -111,7 +109,7 @@ _REMEDY = "Delete it and put the right one there, or have it fetched."
 
 def digest(fields: Fields) -> str:
     """sha256 of images, labels and splits."""
-    content = hashlib.sha256(np.ascontiguousarray(fields["images"]))
+    content = hashlib.sha256(np.ascontiguousarray(fields["images"]).data)
     content.update(fields["labels"].tobytes())
     content.update("\n".join(map(str, fields["split"])).encode())
     return content.hexdigest()
@@ -131,7 +129,7 @@ def _fetch(folder: Path, files: Sequence[str]) -> None:
         except DamagedFileError as error:
             raise FetchError(str(error)) from error
         packed = io.BytesIO()
-        np.savez_compressed(packed, **_from_hdf5(content))
+        np.savez_compressed(packed, allow_pickle=False, **_from_hdf5(content))
         write_atomically(folder / FILE, packed.getvalue())
 
 

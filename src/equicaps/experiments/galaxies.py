@@ -1,23 +1,38 @@
-"""The walk-through on real data: radio galaxies trained, tested at every angle, and their axes measured.
+"""The walk-through on real data: radio galaxies, trained, tested at every angle, and the axes of the sources.
 
-Everything is chosen on the validation split; the test split is looked at once, after all trainings.
+Everything is chosen on the validation split; the test split is looked at once, when all is trained.
 """
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from equicaps.data import Augmentation, Dataset, load_galaxies
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from equicaps.data import Augmentation, Dataset, load_galaxies, rotate
+from equicaps.data.galaxies import SHA256
+from equicaps.data.moments import axis_difference, principal_axis
 from equicaps.experiments.session import Record
 from equicaps.losses import Objective
+from equicaps.metrics import balanced_accuracy, exactness, pose_errors, wilson_interval
+from equicaps.models import CapsOutput, GroupCapsNet
+from equicaps.pretrained import TurningModel, load
 from equicaps.training import AnyAngle, Budget, MisuseError, Model, Progress, TrainConfig, train
 from equicaps.training.checkpoint import MODEL
 from equicaps.training.config import Intervals
-from equicaps.training.record import RESULT
+from equicaps.training.files import prepare_folder, write_bytes
+from equicaps.training.record import RESULT, provenance
 
-WORKSHOP = Path("unfinished") / "galaxies"
+NAME = "galaxies"
+WORKSHOP = Path("unfinished") / NAME
 """Below the folder of results: checkpoints and weights, which are not kept in the repository."""
+ROUND = 0.8
+"""Minor over major axis from which on a source counts as round: it has no axis to compare with."""
+CURVE_STEP = 7.5
+ANGLE_SEED = 0
 
 Watch = Callable[[Progress], None]
 
@@ -40,7 +55,7 @@ class Training:
 
     preset: str = "steerable"
     turned: bool = True
-    steps: int = 125
+    steps: int = 200
     batch: int = 32
     seed: int = 0
     crop: int = 96
@@ -49,44 +64,42 @@ class Training:
     linear: bool = False
 
     def config(self) -> TrainConfig:
-        """Settings of the training."""
-        capsules = self.preset == "steerable"
-        consistency = 0.3 if capsules and self.turned else 0.0
+        """Settings of the training; a network without poses has no agreements to train and none to compare."""
+        poses = self.preset == "steerable"
         return TrainConfig(
             Budget(steps=self.steps),
             Model(self.preset, num_classes=4, image_size=self.size, pad=not self.preset.startswith("steerable")),
-            objective=Objective(consistency=consistency, spread=0.3 if capsules else 0.0),
+            objective=Objective(consistency=0.3 if poses and self.turned else 0.0, spread=0.3 if poses else 0.0),
             batch=self.batch,
             views=2 if self.turned else 1,
             seed=self.seed,
             intervals=Intervals(evaluations=1, checkpoint_seconds=60.0),
         )
 
-    def data(self, split: str, root: Path | None = None) -> Dataset:
+    def data(self, split: str, root: Path | None) -> Dataset:
         """A split as this network sees it."""
         found = load_galaxies(split, root, crop=self.crop, size=self.size)  # type: ignore[arg-type] # a known split
         if self.linear:
             found = replace(found, images=found.images**2)
-        return balanced(found) if self.balanced and split == "train" else found
+        return found.balanced() if self.balanced and split == "train" else found
 
 
 TRIALS = {
-    "96 pixels to 48x48": Training(),
-    "64 pixels to 32x32": Training(crop=64, size=32, batch=64, steps=140),
-    "96 to 48, linear intensities": Training(linear=True),
-    "96 to 48, classes as they come": Training(balanced=False),
+    "96 pixels to 48x48": Training(steps=125),
+    "64 pixels to 32x32": Training(steps=140, crop=64, size=32, batch=64),
+    "96 to 48, linear intensities": Training(steps=125, linear=True),
+    "96 to 48, classes as they come": Training(steps=125, balanced=False),
 }
-"""What was tried, for about as many CPU-seconds each, to choose by validation."""
+"""Preparations that were tried to choose by validation, for about as many CPU-seconds each."""
 
-
-def balanced(data: Dataset) -> Dataset:
-    """Every class as often as the most frequent one, by repetition."""
-    most = int(data.labels.bincount().max())
-    chosen = []
-    for label in range(len(data.classes)):
-        places = (data.labels == label).nonzero().flatten()
-        chosen += places.repeat(-(-most // max(1, len(places))))[:most].tolist()
-    return replace(data.take(chosen), name=f"{data.name}, classes balanced by repetition")
+METHODS = {
+    "steerable": [Training(seed=seed) for seed in range(3)],
+    "cnn_turned": [Training("steerable_cnn", seed=seed) for seed in range(3)],
+    "cnn": [Training("steerable_cnn", turned=False, seed=seed) for seed in range(3)],
+    "paper_cnn_turned": [Training("plain_cnn")],
+    "paper_cnn": [Training("plain_cnn", turned=False)],
+}
+"""What is compared, each with its seeds."""
 
 
 def trained(name: str, training: Training, results: Path, root: Path | None, watch: Watch | None = None) -> Record:
@@ -111,3 +124,211 @@ def trained(name: str, training: Training, results: Path, root: Path | None, wat
     if not result.finished:
         raise KeyboardInterrupt
     return json.loads((folder / RESULT).read_text())
+
+
+def folder_name(method: str, training: Training) -> str:
+    """Of a training of :data:`METHODS`."""
+    return f"{method}-{training.seed}"
+
+
+def measure(results: Path, root: Path | None) -> Record:
+    """Test every training on the test split and write ``galaxies.json``."""
+    valid, test = Training().data("valid", root), Training().data("test", root)
+    runs = []
+    for method, trainings in METHODS.items():
+        for training in trainings:
+            name = folder_name(method, training)
+            model = load(results / WORKSHOP / name)
+            runs.append(
+                {**described(name, training, trained(name, training, results, root)), "method": method,
+                 "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
+                 "test": tested(model.network, test.images),
+                 **({"axes": axes(model, valid, test)} if method == "steerable" else {})}
+            )  # fmt: skip
+    record = {
+        "experiment": NAME,
+        "data": {"name": test.name, "sha256": SHA256, "images": len(test), "classes": list(test.classes),
+                 "labels": test.labels.tolist(), "preparation": test.note},
+        "trials": [described(name, training, trained(_slug(name), training, results, root))
+                   for name, training in TRIALS.items()],
+        "runs": runs,
+        "rows": {method: summary([run for run in runs if run["method"] == method], runs[:3], test.labels)
+                 for method in METHODS},
+        "measured_with": provenance(),
+    }  # fmt: skip
+    prepare_folder(results)
+    write_bytes(results / f"{NAME}.json", (json.dumps(record, indent=1, allow_nan=False) + "\n").encode())
+    return record
+
+
+def train_trials(results: Path, root: Path | None, watch: Watch | None = None) -> None:
+    """All preparations, one after the other."""
+    for name, training in TRIALS.items():
+        trained(_slug(name), training, results, root, watch)
+
+
+def described(name: str, training: Training, record: Record) -> Record:
+    """A training with everything that its figures come from."""
+    return {
+        "run": name,
+        "settings": asdict(training),
+        "seed": record["config"]["seed"],
+        "config": record["config"],
+        "commit": record["commit"],
+        "trained_on": record["data"]["name"],
+        "training_images": record["data"]["images"],
+        "images_seen": record["images_seen"],
+        "cpu_minutes": record["cpu_seconds"] / 60,
+        "valid_accuracy_any_angle": record["figures"]["accuracy"],
+    }
+
+
+@torch.no_grad()
+def tested(network: GroupCapsNet, images: Float[Tensor, "n 1 side side"]) -> Record:
+    """Predicted classes of images as they are, at seeded angles, and after 90, 180 and 270 degrees."""
+    seeded = torch.Generator().manual_seed(ANGLE_SEED)
+    turned = rotate(images, 360 * torch.rand(len(images), generator=seeded))
+    quarters = [torch.rot90(images, count, (-2, -1)) for count in (1, 2, 3)]
+    return {
+        "as_they_are": _answers(network, images),
+        "any_angle": _answers(network, turned),
+        "quarters": [_answers(network, part) for part in quarters],
+        "exactness": exactness(network, torch.cat((images, turned)))._asdict(),
+    }
+
+
+def summary(runs: Sequence[Record], reference: Sequence[Record], labels: Int[Tensor, " n"]) -> Record:
+    """A row of the table: over seeds, tested on the same images.
+
+    Intervals are Wilson's for the mean over the seeds on so many images. A difference to the reference is paired: over
+    the images, of the share of seeds that are right, with 1.96 standard errors.
+    """
+    first = runs[0]
+    row: Record = {
+        "preset": first["config"]["model"]["preset"],
+        "turned": first["settings"]["turned"],
+        "seeds": len(runs),
+        "parameters": first["parameters"],
+        "images_seen": first["images_seen"],
+        "cpu_minutes": sum(run["cpu_minutes"] for run in runs),
+        "quarter_turns_changed": sum(_changed(run, turned) for run in runs for turned in run["test"]["quarters"]),
+        "quarter_turns": 3 * len(labels) * len(runs),
+        "any_angle_changed": 100
+        * sum(_changed(run, run["test"]["any_angle"]) for run in runs)
+        / (len(labels) * len(runs)),
+    }
+    for view in ("as_they_are", "any_angle"):
+        right, expected = _right(runs, view, labels), _right(reference, view, labels)
+        apart = right.mean(0) - expected.mean(0)
+        answers = [torch.tensor(run["test"][view]) for run in runs]
+        row[view] = {
+            "accuracy": 100 * right.mean().item(),
+            "interval": wilson_interval(right.mean(0).sum().item(), len(labels)),
+            "by_seed": (100 * right.mean(1)).tolist(),
+            "balanced_accuracy": sum(balanced_accuracy(found, labels) for found in answers) / len(runs),
+            "by_class": [100 * right[:, labels == label].mean().item() for label in labels.unique()],
+            "less_than_reference": 100 * apart.mean().item(),
+            "plus_minus": 196 * (apart.std() / len(labels) ** 0.5).item(),
+        }
+    return row
+
+
+@torch.no_grad()
+def axes(model: TurningModel, valid: Dataset, test: Dataset) -> Record:
+    """Poses beside axes from moments, and how both turn with the image.
+
+    One offset for each predicted class, fitted to the validation sources: a pose means an angle, but not from where.
+    """
+    offsets = fit_offsets(*_poses_and_axes(model, valid), classes=len(valid.classes))
+    labels, angles, axis, elongated = _poses_and_axes(model, test)
+    corrected = angles - torch.tensor(offsets)[labels]
+    apart = axis_difference(corrected, axis)
+    control = axis_difference(corrected[elongated], axis[elongated].roll(1))
+    groups = {"elongated": elongated} | {
+        name: elongated & (test.labels == label) for label, name in enumerate(test.classes)
+    }
+    return {
+        "offsets": offsets,
+        "elongated": elongated.tolist(),
+        "differences": {name: spread(apart[chosen]) for name, chosen in groups.items()},
+        "control": spread(control),
+        "curve": [turning(model, test, elongated, CURVE_STEP * step) for step in range(int(90 / CURVE_STEP) + 1)],
+        "sources": [
+            {"label": label, "predicted": predicted, "pose": _number(pose), "axis": _number(line)}
+            for label, predicted, pose, line in zip(
+                test.labels.tolist(), labels.tolist(), (corrected % 360).tolist(), axis.tolist(), strict=True
+            )
+        ],
+    }
+
+
+def fit_offsets(
+    labels: Int[Tensor, " n"],
+    angles: Float[Tensor, " n"],
+    axis: Float[Tensor, " n"],
+    chosen: Tensor,
+    *,
+    classes: int,
+) -> list[float]:
+    """For each class the mean of angle minus axis, modulo 180: half the direction of the mean of doubled angles."""
+    found = []
+    for label in range(classes):
+        doubled = torch.deg2rad(2 * (angles - axis)[chosen & (labels == label)])
+        found.append(torch.rad2deg(torch.atan2(doubled.sin().sum(), doubled.cos().sum())).item() / 2)
+    return found
+
+
+def spread(differences: Float[Tensor, " n"]) -> Record | None:
+    """Of differences between axes: median and quartiles of their sizes, None without any; by chance 45."""
+    if not len(differences):
+        return None
+    quartiles = differences.abs().quantile(torch.tensor([0.25, 0.5, 0.75]).to(differences)).tolist()
+    within = (differences.abs() <= 15).double().mean().item() * 100
+    return {"sources": len(differences), "quartiles": quartiles, "percent_within_15": within}
+
+
+def turning(model: TurningModel, data: Dataset, elongated: Tensor, degrees: float) -> Record:
+    """What turning all images by one angle does to answers, poses and axes."""
+    by = torch.full((len(data),), degrees)
+    images = torch.rot90(data.images, 1, (-2, -1)) if degrees == 90 else rotate(data.images, by)
+    still, turned = model.predict(data.images), model.predict(images)
+    each = torch.arange(len(data))
+    poses = [found.output.poses[each, still.labels] for found in (still, turned)]
+    errors = pose_errors(poses[0], poses[1], by)[elongated]
+    before, after = (principal_axis(part[:, 0] ** 2).degrees for part in (data.images, images))
+    moved = axis_difference(after, before + by)[elongated].abs()
+    return {
+        "degrees": degrees,
+        "predictions_changed": int((still.labels != turned.labels).sum()),
+        "pose_error_median": errors.median().item(),
+        "pose_error_mean": errors.mean().item(),
+        "axis_error_median": moved.median().item(),
+    }
+
+
+def _poses_and_axes(model: TurningModel, data: Dataset) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Predicted classes, angles of their poses, axes, and where all of this is defined and the source not round."""
+    found, axis = model.predict(data.images), principal_axis(data.images[:, 0] ** 2)
+    elongated = (axis.roundness < ROUND) & found.angles.isfinite()
+    return found.labels, found.angles, axis.degrees, elongated
+
+
+def _answers(network: Callable[[Tensor], CapsOutput], images: Tensor) -> list[int]:
+    return torch.cat([network(part).scores.argmax(-1) for part in images.split(100)]).tolist()
+
+
+def _changed(run: Record, answers: Sequence[int]) -> int:
+    return sum(before != after for before, after in zip(run["test"]["as_they_are"], answers, strict=True))
+
+
+def _right(runs: Sequence[Record], view: str, labels: Tensor) -> Float[Tensor, "seeds n"]:
+    return torch.stack([(torch.tensor(run["test"][view]) == labels).double() for run in runs])
+
+
+def _number(value: float) -> float | None:
+    """There is no NaN in JSON."""
+    return value if value == value else None
+
+
+def _slug(name: str) -> str:
+    return name.replace(" ", "_").replace(",", "")
