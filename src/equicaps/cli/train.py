@@ -19,7 +19,7 @@ from equicaps.training.checkpoint import MODEL, has_checkpoint, load_checkpoint
 from equicaps.training.record import RESULT
 
 FOLDER_SIZE = 64
-SIZES = {"digits": 32, "mnist": 32, "galaxies": 48}
+SIZES = {"digits": 32, "mnist": 32, "galaxies": 32}
 """Data sets by name, and the sides to which their images are padded."""
 
 Schedule = Literal["one_cycle", "step"]
@@ -48,7 +48,7 @@ def train(
     upright: Annotated[bool, typer.Option("--upright", help="Train on images as they are, not turned.")] = False,
     balance: Annotated[bool, typer.Option("--balance", help="Repeat the images of rarer classes.")] = False,
     size: Annotated[
-        int | None, typer.Option(help="Side of the images.", show_default="digits 32, galaxies 48, folders 64")
+        int | None, typer.Option(help="Side of the images.", show_default="32, folders 64")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     save_every: Annotated[float, typer.Option(help="Minutes between checkpoints.")] = 4.0,

@@ -10,6 +10,7 @@ from equicaps.data.galaxies import load_galaxies
 from equicaps.data.locate import cache_folder
 from equicaps.data.mnist import load_mnist
 from equicaps.data.mnist_rot import load_mnist_rot
+from equicaps.data.moments import PrincipalAxis, axis_difference, principal_axis
 from equicaps.data.regenerated import regenerate_affnist, regenerate_mnist_rot
 from equicaps.data.rotation import rotate, turn
 
@@ -21,8 +22,10 @@ __all__ = [
     "DamagedFileError",
     "Dataset",
     "FetchError",
+    "PrincipalAxis",
     "Splits",
     "Views",
+    "axis_difference",
     "cache_folder",
     "embedded_digits",
     "load_affnist",
@@ -30,6 +33,7 @@ __all__ = [
     "load_galaxies",
     "load_mnist",
     "load_mnist_rot",
+    "principal_axis",
     "regenerate_affnist",
     "regenerate_mnist_rot",
     "rotate",

@@ -38,7 +38,7 @@ Fields = dict[str, NDArray[Any]]
 
 
 def load_galaxies(
-    split: Literal["train", "valid", "test"], root: str | Path | None = None, *, crop: int = 96, size: int = 48
+    split: Literal["train", "valid", "test"], root: str | Path | None = None, *, crop: int = 64, size: int = 32
 ) -> Dataset:
     """The 1,758 training, 200 validation or 200 test sources, checked by sha256 and prepared by :func:`prepare`.
 

@@ -41,9 +41,9 @@ def principal_axis(intensities: Float[Tensor, "n height width"], threshold: floa
     xx, yy, xy = mean(x * x) - mean(x) ** 2, mean(y * y) - mean(y) ** 2, mean(x * y) - mean(x) * mean(y)
     spread = torch.hypot(2 * xy, xx - yy)
     minor, major = ((xx + yy - spread) / 2).clamp(min=0), (xx + yy + spread) / 2
-    degrees = torch.rad2deg(torch.atan2(2 * xy, xx - yy)) / 2 % 180
+    degrees = (torch.rad2deg(torch.atan2(2 * xy, xx - yy)) / 2 % 180).to(intensities.dtype) % 180  # may round to 180
     roundness = torch.where(major > 0, (minor / major).sqrt(), torch.where(major == 0, 1.0, torch.nan))
-    return PrincipalAxis(degrees.to(intensities.dtype), roundness.to(intensities.dtype))
+    return PrincipalAxis(degrees, roundness.to(intensities.dtype))
 
 
 def axis_difference(degrees: Float[Tensor, " n"], others: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
