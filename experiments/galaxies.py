@@ -2,12 +2,16 @@
 
 Run: EQUICAPS_DATA=... python experiments/galaxies.py (one process, one thread; stopped with Ctrl-C, it goes on where it
 was). Then writes results/galaxies.json, and from it the tables of docs/galaxies.md and docs/figures/galaxies.png.
---page only writes these two; --png FOLDER writes some test sources as images for `equicaps predict`.
+--page only writes these two; --commands runs the commands that the page shows and puts in what they print; --png FOLDER writes some test sources as images for `equicaps predict`.
 """
 
 import argparse
 import json
+import os
+import re
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -28,12 +32,16 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=ROOT / "results")
     parser.add_argument("--train", action="store_true", help="only train; the test split is not looked at")
     parser.add_argument("--page", action="store_true", help="only write the page and its picture from the record")
+    parser.add_argument("--commands", action="store_true", help="only run the page's commands (two CPU-minutes)")
     parser.add_argument("--png", type=Path, metavar="FOLDER", help="only write three test sources of each class there")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     try:
         if arguments.png:
             write_png(arguments.png, arguments.data)
+            return 0
+        if arguments.commands:
+            run_commands(arguments.data)
             return 0
         if not arguments.page:
             train_all(arguments.results, arguments.data)
@@ -66,6 +74,26 @@ def write_page(results: Path, data: Path | None) -> None:
     page = ROOT / PAGE
     page.write_text(fill(page.read_text(encoding="utf-8"), tables(record)), encoding="utf-8")
     draw(ROOT / PICTURE, record, load_galaxies("test", data))
+
+
+def run_commands(data: Path | None) -> None:
+    page = ROOT / PAGE
+    environment = {**os.environ, "COLUMNS": "110", **({"EQUICAPS_DATA": str(data)} if data else {})}
+    with tempfile.TemporaryDirectory() as folder:
+        write_png(Path(folder) / "sources", data)
+
+        def run(block: re.Match[str]) -> str:
+            print(block[1], flush=True)
+            program = [sys.executable, "-m", "equicaps.cli.main", *block[1].split()[1:]]
+            done = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True)
+            if done.returncode:
+                raise TrainingError(f"{block[1]}: {done.stderr}")
+            printed = (done.stderr if block[1].startswith("equicaps train") else "") + done.stdout
+            lines = "\n".join(line.rstrip() for line in printed.splitlines() if line.strip())
+            return f"```console\n$ {block[1]}\n{lines}\n```"
+
+        text = re.sub(r"```console\n\$ (equicaps .*)\n(?:.*\n)*?```", run, page.read_text(encoding="utf-8"))
+    page.write_text(text, encoding="utf-8")
 
 
 def write_png(folder: Path, data: Path | None) -> None:

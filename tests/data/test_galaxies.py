@@ -2,6 +2,7 @@ import hashlib
 import io
 import os
 import zipfile
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 
 from equicaps.data import DamagedFileError, FetchError, cache_folder, galaxies, load_galaxies
 from equicaps.data.catalogue import CATALOGUE
-from equicaps.data.galaxies import FILE, digest, prepare
+from equicaps.data.galaxies import FILE, digest, position_angle, prepare
 
 REAL = os.environ.get("EQUICAPS_DATA")
 SPLITS = ["test", "train", "valid", "train", "train", "test", "train", "valid", "train", "train", "train", "train"]
@@ -166,12 +167,41 @@ def test_without_h5py_the_error_says_what_to_install(fields, monkeypatch):
         galaxies._from_hdf5(b"")
 
 
-@pytest.mark.skipif(not REAL, reason="EQUICAPS_DATA is not set")
-def test_the_real_file_has_the_official_splits(monkeypatch):
-    monkeypatch.setenv("EQUICAPS_DATA", REAL)
-    if not CATALOGUE["galaxies"].found("test"):
+def test_position_angles_count_from_north_through_east():
+    """North is down and east is left: 270 and 180 degrees counter-clockwise from the right."""
+    north, north_east, east = 270.0, 225.0, 180.0
+    assert position_angle(torch.tensor([north, north_east, east])).tolist() == [0.0, 45.0, 90.0]
+
+
+@pytest.fixture(scope="module")
+def real():
+    path = Path(REAL or "nowhere", "radio_galaxies", FILE)
+    if not path.exists():
         pytest.skip("EQUICAPS_DATA holds no radio galaxies")
-    data = load_galaxies("test")
+    return path
+
+
+def test_the_real_file_has_the_official_splits(real):
+    data = load_galaxies("test", real.parent)
     assert data.images.shape == (200, 1, 32, 32)
     assert data.labels.bincount().tolist() == [50, 50, 50, 50]
     assert 0 == data.images.min() < data.images.max() <= 1
+
+
+PAIRS = [(31, 1435), (349, 935), (503, 1572), (605, 862), (1012, 1566), (1945, 1994)]
+
+
+def test_where_real_cutouts_overlap_east_is_left_and_north_is_down(real):
+    """The shift that makes two cutouts agree, against their coordinates: 1.8 arc seconds a pixel."""
+    with np.load(real) as arrays:
+        chosen = np.array(PAIRS)
+        images, ra, dec = (arrays[name][chosen] for name in ("images", "ra", "dec"))
+    spectra = np.fft.rfft2(np.sqrt(images / 255), s=(600, 600))
+    correlations = np.fft.irfft2(spectra[:, 0] * spectra[:, 1].conj())
+    places = [np.unravel_index(found.argmax(), found.shape) for found in correlations]
+    down, right = ((np.array(places) + 300) % 600 - 300).T
+    west = -np.diff(ra)[:, 0] * np.cos(np.deg2rad(dec[:, 0])) * 3600 / 1.8
+    north = np.diff(dec)[:, 0] * 3600 / 1.8
+    assert np.abs(right - west).max() < 1
+    assert np.abs(down - north).max() < 1
+    assert np.abs(down + north).min() > 10  # control: north up would not do

@@ -1,4 +1,4 @@
-"""Radio galaxies of the FIRST survey with their morphological classes (Griese et al. 2023)."""
+"""Radio galaxies of the FIRST survey with their classes (Griese et al., DOI 10.5281/zenodo.7120632)."""
 
 import hashlib
 import io
@@ -83,6 +83,18 @@ def prepare(cutouts: UInt8[Tensor, "n side side"], *, crop: int, size: int) -> F
     averaged = F.avg_pool2d(middle, crop // size) if len(cutouts) else middle.new_zeros(0, 1, size, size)
     axis = torch.arange(size) - (size - 1) / 2
     return (averaged * (torch.hypot(axis[:, None], axis) <= size / 2)).sqrt()
+
+
+def position_angle(degrees: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """Of axes in these images, in degrees from north through east, in [0, 180).
+
+    The images show the sky mirrored, as they are stored: east is left, but north is down. Where two cutouts overlap,
+    their coordinates say so (``tests/data/test_galaxies.py``).
+
+    Args:
+        degrees: counter-clockwise from the right, as :func:`equicaps.data.principal_axis` gives them.
+    """
+    return (90 - degrees) % 180
 
 
 def _read(path: Path) -> Fields:
