@@ -2,7 +2,8 @@
 
 Run: EQUICAPS_DATA=... python experiments/galaxies.py (one process, one thread; stopped with Ctrl-C, it goes on where it
 was). Then writes results/galaxies.json, and from it the tables of docs/galaxies.md and docs/figures/galaxies.png.
---page only writes these two; --commands runs the commands that the page shows and puts in what they print; --png FOLDER writes some test sources as images for `equicaps predict`.
+--page only writes these two; --commands runs the commands that the page shows and puts in what they print; --png FOLDER
+writes some test sources as images for `equicaps predict`.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import torch
 from PIL import Image
 
 from equicaps.data import load_galaxies
-from equicaps.experiments.galaxies import METHODS, NAME, folder_name, measure, train_trials, trained
+from equicaps.experiments.galaxies import METHODS, NAME, TRIALS, measure, trained
 from equicaps.experiments.galaxies_page import PAGE, PICTURE, draw, fill, tables
 from equicaps.training import Progress, TrainingError
 
@@ -56,12 +57,10 @@ def main() -> int:
 
 
 def train_all(results: Path, data: Path | None) -> None:
-    train_trials(results, data, show)
-    for seed in range(max(len(trainings) for trainings in METHODS.values())):  # every method once before any twice
-        for method, trainings in METHODS.items():
-            for training in trainings[seed : seed + 1]:
-                record = trained(folder_name(method, training), training, results, data, show)
-                print(time.strftime("%H:%M"), folder_name(method, training), record["figures"], flush=True)
+    once_before_twice = sorted((training for row in METHODS.values() for training in row), key=lambda x: x.seed)
+    for training in (*TRIALS.values(), *once_before_twice):
+        record = trained(training, results, data, show)
+        print(time.strftime("%H:%M"), training.folder, record["figures"], flush=True)
 
 
 def show(progress: Progress) -> None:

@@ -115,7 +115,7 @@ def record():
     sources = [{"label": int(label), "predicted": 0, "pose": 30.0, "axis": 40.0} for label in LABELS]
     axes = {"differences": dict.fromkeys(["elongated", *classes], found) | {"Compact": None}, "control": found,
             "curve": curve, "sources": sources, "elongated": [True, False] * 4}  # fmt: skip
-    trial = {"run": "some crop", "valid_accuracy_any_angle": 75.5, "images_seen": 4000, "cpu_minutes": 0.85}
+    trial = {"trial": "some crop", "valid_accuracy_any_angle": 75.5, "images_seen": 4000, "cpu_minutes": 0.85}
     runs = [run(RIGHT), run(HALF, seed=1)]
     return {
         "data": {"images": 8, "classes": classes},

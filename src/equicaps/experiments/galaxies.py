@@ -48,17 +48,21 @@ class Training:
         seed: of weights, order and angles.
         crop: side of the middle part of a cutout.
         size: side of the images.
-        balanced: repeat the images of the rarer classes until all classes are equally frequent.
     """
 
     preset: str = "steerable"
     turned: bool = True
-    steps: int = 180
+    steps: int = 140
     batch: int = 64
     seed: int = 0
     crop: int = 64
     size: int = 32
-    balanced: bool = True
+
+    @property
+    def folder(self) -> str:
+        """Where it trains, below the workshop."""
+        views = "turned" if self.turned else "still"
+        return f"{self.preset}-{views}-{self.crop}-to-{self.size}-seed-{self.seed}"
 
     def config(self) -> TrainConfig:
         """Settings of the training; a network without poses has no agreements to train and none to compare."""
@@ -74,18 +78,16 @@ class Training:
         )
 
     def data(self, split: str, root: Path | None) -> Dataset:
-        """A split as this network sees it."""
+        """A split as this network sees it; in training, classes are equally frequent, as in the other splits."""
         found = load_galaxies(split, root, crop=self.crop, size=self.size)  # type: ignore[arg-type] # a known split
-        return found.balanced() if self.balanced and split == "train" else found
+        return found.balanced() if split == "train" else found
 
 
 TRIALS = {
     "96 pixels to 48x48": Training(steps=125, crop=96, size=48, batch=32),
-    "64 pixels to 32x32": Training(steps=140),
-    "96 pixels to 32x32": Training(steps=140, crop=96),
-    "64 pixels to 32x32, classes as they come": Training(steps=140, balanced=False),
+    "64 pixels to 32x32": Training(),
 }
-"""Preparations that were tried to choose by validation, for about as many CPU-seconds each."""
+"""Preparations that were tried, for about as many CPU-seconds each, to choose by validation."""
 
 METHODS = {
     "steerable": [Training(seed=seed) for seed in range(3)],
@@ -97,9 +99,9 @@ METHODS = {
 """What is compared, each with its seeds."""
 
 
-def trained(name: str, training: Training, results: Path, root: Path | None, watch: Watch | None = None) -> Record:
+def trained(training: Training, results: Path, root: Path | None, watch: Watch | None = None) -> Record:
     """The record of a training, from its folder if it is finished, otherwise trained (or resumed) now."""
-    folder = results / WORKSHOP / name
+    folder = results / WORKSHOP / training.folder
     config = training.config()
     if (folder / MODEL).exists():
         record: Record = json.loads((folder / RESULT).read_text())
@@ -121,21 +123,15 @@ def trained(name: str, training: Training, results: Path, root: Path | None, wat
     return json.loads((folder / RESULT).read_text())
 
 
-def folder_name(method: str, training: Training) -> str:
-    """Of a training of :data:`METHODS`."""
-    return f"{method}-{training.seed}"
-
-
 def measure(results: Path, root: Path | None) -> Record:
     """Test every training on the test split and write ``galaxies.json``."""
     valid, test = Training().data("valid", root), Training().data("test", root)
     runs = []
     for method, trainings in METHODS.items():
         for training in trainings:
-            name = folder_name(method, training)
-            model = load(results / WORKSHOP / name)
+            model = load(results / WORKSHOP / training.folder)
             runs.append(
-                {**described(name, training, trained(name, training, results, root)), "method": method,
+                {**described(training, trained(training, results, root)), "method": method,
                  "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
                  "test": tested(model.network, test.images),
                  **({"axes": axes(model, valid, test)} if method == "steerable" else {})}
@@ -144,7 +140,7 @@ def measure(results: Path, root: Path | None) -> Record:
         "experiment": NAME,
         "data": {"name": test.name, "sha256": SHA256, "images": len(test), "classes": list(test.classes),
                  "labels": test.labels.tolist(), "preparation": test.note},
-        "trials": [described(name, training, trained(_slug(name), training, results, root))
+        "trials": [{"trial": name, **described(training, trained(training, results, root))}
                    for name, training in TRIALS.items()],
         "runs": runs,
         "rows": {method: summary([run for run in runs if run["method"] == method], runs[:3], test.labels)
@@ -156,16 +152,10 @@ def measure(results: Path, root: Path | None) -> Record:
     return record
 
 
-def train_trials(results: Path, root: Path | None, watch: Watch | None = None) -> None:
-    """All preparations, one after the other."""
-    for name, training in TRIALS.items():
-        trained(_slug(name), training, results, root, watch)
-
-
-def described(name: str, training: Training, record: Record) -> Record:
+def described(training: Training, record: Record) -> Record:
     """A training with everything that its figures come from."""
     return {
-        "run": name,
+        "run": training.folder,
         "settings": asdict(training),
         "seed": record["config"]["seed"],
         "config": record["config"],
@@ -323,7 +313,3 @@ def _right(runs: Sequence[Record], view: str, labels: Tensor) -> Float[Tensor, "
 def _number(value: float) -> float | None:
     """There is no NaN in JSON."""
     return value if value == value else None
-
-
-def _slug(name: str) -> str:
-    return name.replace(" ", "_").replace(",", "")

@@ -110,7 +110,7 @@ def turning(record: Record) -> str:
 def trials(record: Record) -> str:
     """Validation accuracy of what was tried."""
     rows = [
-        [trial["run"], f"{trial['valid_accuracy_any_angle']:.1f} %", f"{trial['images_seen']:,}",
+        [trial["trial"], f"{trial['valid_accuracy_any_angle']:.1f} %", f"{trial['images_seen']:,}",
          f"{trial['cpu_minutes']:.1f}"]
         for trial in record["trials"]
     ]  # fmt: skip
