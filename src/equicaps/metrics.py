@@ -66,7 +66,7 @@ def accuracy(output: CapsOutput, labels: Int[Tensor, " batch"]) -> Accuracy:
     return Accuracy(*correct)
 
 
-def wilson_interval(right: float, total: int, z: float = 1.959964) -> tuple[float, float]:
+def wilson_interval(right: int | float, total: int, z: float = 1.959964) -> tuple[float, float]:
     r"""Wilson's interval of a share, in percent: where the true share lies if ``right`` of ``total`` were right.
 
     :math:`\frac{1}{1 + z^2/n} \bigl(p + \frac{z^2}{2n} \pm z \sqrt{p(1-p)/n + z^2/4n^2}\bigr)`, by default at 95 %.

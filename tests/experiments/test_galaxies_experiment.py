@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from equicaps.data import Dataset, principal_axis, rotate
-from equicaps.experiments.galaxies import METHODS, fit_offsets, spread, summary, tested, turning
+from equicaps.experiments.galaxies import METHODS, answers, fit_offsets, spread, summary, turning
 from equicaps.experiments.galaxies_page import PAGE, PICTURE, draw, fill, tables
 from equicaps.models import CapsOutput, GroupCapsNet
 from equicaps.pretrained import Prediction
@@ -22,13 +22,13 @@ LABELS = torch.tensor([0, 0, 1, 1, 2, 2, 3, 3])
 EXACT = {"images": 16, "predictions_changed": 0, "scores": 1e-6, "activations": 1e-7, "poses": 1e-6}
 
 
-def run(answers, turned=None, quarters=None, seed=0):
+def run(labels, turned=None, quarters=None, seed=0):
     """A training's record as far as the table needs it."""
-    quarters = quarters or [answers] * 3
+    quarters = quarters or [labels] * 3
     return {
         "config": {"model": {"preset": "steerable"}}, "settings": {"turned": True}, "parameters": 10, "seed": seed,
         "images_seen": 64, "cpu_minutes": 0.5, "commit": "abc", "method": "steerable",
-        "test": {"as_they_are": answers, "any_angle": turned or answers, "quarters": quarters,
+        "test": {"as_they_are": labels, "any_angle": turned or labels, "quarters": quarters,
                  "exactness": EXACT},
     }  # fmt: skip
 
@@ -55,7 +55,7 @@ def test_answers_that_turning_changes_are_counted():
 
 def test_quarter_turns_change_no_answer_of_an_untrained_steerable_network():
     network = GroupCapsNet.from_preset("steerable", num_classes=4).eval()
-    found = tested(network, torch.rand(6, 1, 32, 32))
+    found = answers(network, torch.rand(6, 1, 32, 32))
     assert found["quarters"] == [found["as_they_are"]] * 3
     assert found["exactness"]["images"] == 12
 
@@ -95,7 +95,7 @@ def test_a_pose_that_turns_along_has_no_error_and_one_that_does_not_has():
     data = Dataset("bars", bars(torch.tensor([0.0, 30.0, 100.0])), torch.zeros(3, dtype=torch.int64), ("a",))
     everything = torch.ones(3, dtype=torch.bool)
     for degrees, allowed in ((90.0, 1e-3), (37.5, 1.5)):
-        found = turning(Oracle(), data, everything, degrees)
+        found = turning(Oracle().predict, data, everything, degrees)
         assert max(found["pose_error_mean"], found["axis_error_median"]) < allowed
         assert found["predictions_changed"] == 0
 
@@ -103,7 +103,7 @@ def test_a_pose_that_turns_along_has_no_error_and_one_that_does_not_has():
         def predict(self, images):
             return super().predict(torch.ones_like(images) * torch.linspace(0, 1, 48))
 
-    assert turning(Blind(), data, everything, 37.5)["pose_error_median"] == pytest.approx(37.5, abs=0.01)
+    assert turning(Blind().predict, data, everything, 37.5)["pose_error_median"] == pytest.approx(37.5, abs=0.01)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from equicaps.experiments.session import Record
 from equicaps.losses import Objective
 from equicaps.metrics import balanced_accuracy, exactness, pose_errors, wilson_interval
 from equicaps.models import CapsOutput, GroupCapsNet
-from equicaps.pretrained import TurningModel, load
+from equicaps.pretrained import Prediction, load
 from equicaps.training import AnyAngle, Budget, MisuseError, Model, Progress, TrainConfig, train
 from equicaps.training.checkpoint import MODEL
 from equicaps.training.config import Intervals
@@ -34,6 +34,7 @@ CURVE_STEP = 7.5
 ANGLE_SEED = 0
 
 Watch = Callable[[Progress], None]
+Predict = Callable[[Tensor], Prediction]
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,8 @@ def measure(results: Path, root: Path | None) -> Record:
             runs.append(
                 {**described(training, trained(training, results, root)), "method": method,
                  "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
-                 "test": tested(model.network, test.images),
-                 **({"axes": axes(model, valid, test)} if method == "steerable" else {})}
+                 "test": answers(model.network, test.images),
+                 **({"axes": axes(model.predict, valid, test)} if method == "steerable" else {})}
             )  # fmt: skip
     record = {
         "experiment": NAME,
@@ -169,7 +170,7 @@ def described(training: Training, record: Record) -> Record:
 
 
 @torch.no_grad()
-def tested(network: GroupCapsNet, images: Float[Tensor, "n 1 side side"]) -> Record:
+def answers(network: GroupCapsNet, images: Float[Tensor, "n 1 side side"]) -> Record:
     """Predicted classes of images as they are, at seeded angles, and after 90, 180 and 270 degrees."""
     seeded = torch.Generator().manual_seed(ANGLE_SEED)
     turned = rotate(images, 360 * torch.rand(len(images), generator=seeded))
@@ -205,12 +206,12 @@ def summary(runs: Sequence[Record], reference: Sequence[Record], labels: Int[Ten
     for view in ("as_they_are", "any_angle"):
         right, expected = _right(runs, view, labels), _right(reference, view, labels)
         apart = right.mean(0) - expected.mean(0)
-        answers = [torch.tensor(run["test"][view]) for run in runs]
+        predicted = [torch.tensor(run["test"][view]) for run in runs]
         row[view] = {
             "accuracy": 100 * right.mean().item(),
             "interval": wilson_interval(right.mean(0).sum().item(), len(labels)),
             "by_seed": (100 * right.mean(1)).tolist(),
-            "balanced_accuracy": sum(balanced_accuracy(found, labels) for found in answers) / len(runs),
+            "balanced_accuracy": sum(balanced_accuracy(found, labels) for found in predicted) / len(runs),
             "by_class": [100 * right[:, labels == label].mean().item() for label in labels.unique()],
             "less_than_reference": 100 * apart.mean().item(),
             "plus_minus": 196 * (apart.std() / len(labels) ** 0.5).item(),
@@ -219,13 +220,13 @@ def summary(runs: Sequence[Record], reference: Sequence[Record], labels: Int[Ten
 
 
 @torch.no_grad()
-def axes(model: TurningModel, valid: Dataset, test: Dataset) -> Record:
+def axes(predict: Predict, valid: Dataset, test: Dataset) -> Record:
     """Poses beside axes from moments, and how both turn with the image.
 
     One offset for each predicted class, fitted to the validation sources: a pose means an angle, but not from where.
     """
-    offsets = fit_offsets(*_poses_and_axes(model, valid), classes=len(valid.classes))
-    labels, angles, axis, elongated = _poses_and_axes(model, test)
+    offsets = fit_offsets(*_poses_and_axes(predict, valid), classes=len(valid.classes))
+    labels, angles, axis, elongated = _poses_and_axes(predict, test)
     corrected = angles - torch.tensor(offsets)[labels]
     apart = axis_difference(corrected, axis)
     control = axis_difference(corrected[elongated], axis[elongated].roll(1))
@@ -237,7 +238,7 @@ def axes(model: TurningModel, valid: Dataset, test: Dataset) -> Record:
         "elongated": elongated.tolist(),
         "differences": {name: spread(apart[chosen]) for name, chosen in groups.items()},
         "control": spread(control),
-        "curve": [turning(model, test, elongated, CURVE_STEP * step) for step in range(int(90 / CURVE_STEP) + 1)],
+        "curve": [turning(predict, test, elongated, CURVE_STEP * step) for step in range(int(90 / CURVE_STEP) + 1)],
         "sources": [
             {"label": label, "predicted": predicted, "pose": _number(pose), "axis": _number(line)}
             for label, predicted, pose, line in zip(
@@ -272,11 +273,11 @@ def spread(differences: Float[Tensor, " n"]) -> Record | None:
     return {"sources": len(differences), "quartiles": quartiles, "percent_within_15": within}
 
 
-def turning(model: TurningModel, data: Dataset, elongated: Tensor, degrees: float) -> Record:
+def turning(predict: Predict, data: Dataset, elongated: Tensor, degrees: float) -> Record:
     """What turning all images by one angle does to answers, poses and axes."""
     by = torch.full((len(data),), degrees)
     images = torch.rot90(data.images, 1, (-2, -1)) if degrees == 90 else rotate(data.images, by)
-    still, turned = model.predict(data.images), model.predict(images)
+    still, turned = predict(data.images), predict(images)
     each = torch.arange(len(data))
     poses = [found.output.poses[each, still.labels] for found in (still, turned)]
     errors = pose_errors(poses[0], poses[1], by)[elongated]
@@ -291,9 +292,9 @@ def turning(model: TurningModel, data: Dataset, elongated: Tensor, degrees: floa
     }
 
 
-def _poses_and_axes(model: TurningModel, data: Dataset) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _poses_and_axes(predict: Predict, data: Dataset) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Predicted classes, angles of their poses, axes, and where all of this is defined and the source not round."""
-    found, axis = model.predict(data.images), principal_axis(data.images[:, 0] ** 2)
+    found, axis = predict(data.images), principal_axis(data.images[:, 0] ** 2)
     elongated = (axis.roundness < ROUND) & found.angles.isfinite()
     return found.labels, found.angles, axis.degrees, elongated
 
