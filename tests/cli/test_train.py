@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 from PIL import Image
+from small_galaxies import SPLITS, npz, small_set
 from typer.testing import CliRunner
 
 from equicaps.cli.main import app
-from equicaps.data import embedded_digits
+from equicaps.data import embedded_digits, galaxies
 from equicaps.training import load_checkpoint, load_model
 
 OPTIONS = ("--batch", "8", "--preset", "steerable_cnn")
@@ -129,3 +130,19 @@ def test_upright_training_sees_single_views(tmp_path):
     config = json.loads(result.stdout)["config"]
     assert config["views"] == 1
     assert config["objective"]["consistency"] == 0
+
+
+def test_galaxies_are_trained_and_audited_by_name(tmp_path, monkeypatch):
+    """On a few made-up ones: balanced, without the test split until the audit."""
+    fields = small_set()
+    monkeypatch.setattr(galaxies, "SHA256", galaxies.digest(fields))
+    monkeypatch.setenv("EQUICAPS_DATA", str(tmp_path))
+    (tmp_path / galaxies.FILE).write_bytes(npz(fields))
+    out = tmp_path / "run"
+    done = run("galaxies", "--balance", "--steps", 1, "--batch", 4, "--out", out, "--json")
+    assert done.exit_code == 0, done.output
+    record = json.loads(done.stdout)
+    assert record["data"] == {"name": "FIRST radio galaxies (train), classes balanced by repetition", "images": 8}
+    assert record["figures"]["images"] == SPLITS.count("valid")
+    audited = CliRunner().invoke(app, ["audit", str(out), "--data", "galaxies", "--step", "180", "--json"])
+    assert json.loads(audited.stdout)["data"] == "FIRST radio galaxies (test)"
