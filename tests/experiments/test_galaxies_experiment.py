@@ -94,8 +94,7 @@ def test_a_pose_that_turns_along_has_no_error_and_one_that_does_not_has():
     """With the control: a model that looks at nothing."""
     data = Dataset("bars", bars(torch.tensor([0.0, 30.0, 100.0])), torch.zeros(3, dtype=torch.int64), ("a",))
     everything = torch.ones(3, dtype=torch.bool)
-    for degrees, allowed in ((90.0, 1e-3), (37.5, 1.5)):
-        found = turning(Oracle().predict, data, everything, degrees)
+    for found, allowed in zip(turning(Oracle().predict, data, everything, [90.0, 37.5]), (1e-3, 1.5), strict=True):
         assert max(found["pose_error_mean"], found["axis_error_median"]) < allowed
         assert found["predictions_changed"] == 0
 
@@ -103,7 +102,8 @@ def test_a_pose_that_turns_along_has_no_error_and_one_that_does_not_has():
         def predict(self, images):
             return super().predict(torch.ones_like(images) * torch.linspace(0, 1, 48))
 
-    assert turning(Blind().predict, data, everything, 37.5)["pose_error_median"] == pytest.approx(37.5, abs=0.01)
+    [blind] = turning(Blind().predict, data, everything, [37.5])
+    assert blind["pose_error_median"] == pytest.approx(37.5, abs=0.01)
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def load_galaxies(
         split: the official one, of the literature labels.
         root: folder with ``first_radio_galaxies.npz``, or with a folder ``radio_galaxies`` of it; by default it is
             looked for in ``EQUICAPS_DATA`` and the user's cache, and made from a package if it is in neither.
-        crop: side of the middle part in pixels of 1.8 arc seconds, of 300.
+        crop: side of the middle part in pixels, of 300; a pixel is 1.8 arc seconds wide.
         size: side of the images.
     """
     [path] = locate(COLLECTION, (FILE,), root)

@@ -12,7 +12,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from equicaps.data import Augmentation, Dataset, axis_difference, load_galaxies, principal_axis, rotate
+from equicaps.data import (
+    Augmentation,
+    Dataset,
+    PrincipalAxis,
+    axis_difference,
+    load_galaxies,
+    principal_axis,
+    rotate,
+)
 from equicaps.data.galaxies import SHA256
 from equicaps.experiments.session import Record
 from equicaps.losses import Objective
@@ -30,7 +38,8 @@ WORKSHOP = Path("unfinished") / NAME
 """Below the folder of results: checkpoints and weights, which are not kept in the repository."""
 ROUND = 0.8
 """Minor over major axis from which on a source counts as round: it has no axis to compare with."""
-CURVE_STEP = 7.5
+CURVE = [7.5 * step for step in range(13)]
+"""Degrees."""
 ANGLE_SEED = 0
 
 Watch = Callable[[Progress], None]
@@ -238,7 +247,7 @@ def axes(predict: Predict, valid: Dataset, test: Dataset) -> Record:
         "elongated": elongated.tolist(),
         "differences": {name: spread(apart[chosen]) for name, chosen in groups.items()},
         "control": spread(control),
-        "curve": [turning(predict, test, elongated, CURVE_STEP * step) for step in range(int(90 / CURVE_STEP) + 1)],
+        "curve": turning(predict, test, elongated, CURVE),
         "sources": [
             {"label": label, "predicted": predicted, "pose": _number(pose), "axis": _number(line)}
             for label, predicted, pose, line in zip(
@@ -273,28 +282,33 @@ def spread(differences: Float[Tensor, " n"]) -> Record | None:
     return {"sources": len(differences), "quartiles": quartiles, "percent_within_15": within}
 
 
-def turning(predict: Predict, data: Dataset, elongated: Tensor, degrees: float) -> Record:
-    """What turning all images by one angle does to answers, poses and axes."""
-    by = torch.full((len(data),), degrees)
-    images = torch.rot90(data.images, 1, (-2, -1)) if degrees == 90 else rotate(data.images, by)
-    still, turned = predict(data.images), predict(images)
-    each = torch.arange(len(data))
-    poses = [found.output.poses[each, still.labels] for found in (still, turned)]
-    errors = pose_errors(poses[0], poses[1], by)[elongated]
-    before, after = (principal_axis(part[:, 0] ** 2).degrees for part in (data.images, images))
-    moved = axis_difference(after, before + by)[elongated].abs()
-    return {
-        "degrees": degrees,
-        "predictions_changed": int((still.labels != turned.labels).sum()),
-        "pose_error_median": errors.median().item(),
-        "pose_error_mean": errors.mean().item(),
-        "axis_error_median": moved.median().item(),
-    }
+def turning(predict: Predict, data: Dataset, elongated: Tensor, angles: Sequence[float]) -> list[Record]:
+    """What turning all images by each angle does to answers, poses and axes."""
+    still, before, each = predict(data.images), _axis(data.images).degrees, torch.arange(len(data))
+    curve = []
+    for degrees in angles:
+        by = torch.full((len(data),), degrees)
+        images = torch.rot90(data.images, 1, (-2, -1)) if degrees == 90 else rotate(data.images, by)
+        turned = predict(images)
+        poses = [found.output.poses[each, still.labels] for found in (still, turned)]
+        errors = pose_errors(poses[0], poses[1], by)[elongated]
+        moved = axis_difference(_axis(images).degrees, before + by)[elongated].abs()
+        curve.append(
+            {"degrees": degrees, "predictions_changed": int((still.labels != turned.labels).sum()),
+             "pose_error_median": errors.median().item(), "pose_error_mean": errors.mean().item(),
+             "axis_error_median": moved.median().item()}
+        )  # fmt: skip
+    return curve
+
+
+def _axis(images: Float[Tensor, "n 1 side side"]) -> PrincipalAxis:
+    """Of the intensities, whose square roots the images are."""
+    return principal_axis(images[:, 0] ** 2)
 
 
 def _poses_and_axes(predict: Predict, data: Dataset) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Predicted classes, angles of their poses, axes, and where all of this is defined and the source not round."""
-    found, axis = predict(data.images), principal_axis(data.images[:, 0] ** 2)
+    found, axis = predict(data.images), _axis(data.images)
     elongated = (axis.roundness < ROUND) & found.angles.isfinite()
     return found.labels, found.angles, axis.degrees, elongated
 
