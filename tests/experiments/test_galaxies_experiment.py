@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from equicaps.data import Dataset, principal_axis, rotate
-from equicaps.experiments.galaxies import METHODS, answers, fit_offsets, spread, summary, turning
+from equicaps.experiments.galaxies import METHODS, answers, axes, fit_offsets, spread, summary, turning
 from equicaps.experiments.galaxies_page import PAGE, PICTURE, draw, fill, tables
 from equicaps.models import CapsOutput, GroupCapsNet
 from equicaps.pretrained import Prediction
@@ -83,7 +83,7 @@ def test_offsets_are_fitted_modulo_180_class_by_class():
     axis = torch.tensor([10.0, 100.0, 179.0, 40.0, 60.0])
     labels = torch.tensor([0, 0, 0, 2, 2])
     angles = axis + torch.tensor([30.0, 210.0, 30.0, 90.0, -88.0])  # heads either way
-    offsets = fit_offsets(labels, angles, axis, torch.ones(5, dtype=torch.bool), classes=4)
+    offsets = fit_offsets(labels, angles, axis, torch.ones(5, dtype=torch.bool), classes=4, period=180)
     assert offsets[0] == pytest.approx(30.0, abs=1e-3)
     assert offsets[2] % 180 == pytest.approx(91.0, abs=1e-3)
     assert spread(torch.tensor([-1.0, 2.0, 40.0]))["quartiles"] == [1.5, 2.0, 21.0]
@@ -106,21 +106,35 @@ def test_a_pose_that_turns_along_has_no_error_and_one_that_does_not_has():
     assert blind["pose_error_median"] == pytest.approx(37.5, abs=0.01)
 
 
+def test_poses_of_the_oracle_agree_with_the_moments_and_those_of_other_sources_do_not():
+    """The oracle's pose is the direction of the light, which lies on the bar's axis; one offset is found, here none."""
+    names = ("a", "b", "c", "d")
+    angles = torch.tensor([0.0, 40.0, 75.0, 130.0, 200.0, 310.0])
+    valid, test = (Dataset("bars", bars(angles + more), torch.zeros(6, dtype=torch.int64), names) for more in (0, 25))
+    found = axes(Oracle().predict, valid, test)
+    for kind in ("axis", "centroid"):
+        assert found[kind]["differences"]["all"]["quartiles"][2] < 2
+        assert found[kind]["differences"]["b"] is None
+        assert found[kind]["control"]["quartiles"][0] > 20
+        assert found[kind]["offsets"][0] == pytest.approx(0.0, abs=1.5)
+    assert [row["degrees"] for row in found["curve"]][::6] == [0.0, 45.0, 90.0]
+
+
 @pytest.fixture
 def record():
-    found = {"sources": 6, "quartiles": [2.0, 5.0, 11.0], "percent_within_15": 80.0}
+    found = {"sources": 6, "quartiles": [2.0, 5.0, 11.0]}
     curve = [{"degrees": 7.5, "predictions_changed": 2, "pose_error_median": 1.0, "pose_error_mean": 2.0,
               "axis_error_median": 0.5}]  # fmt: skip
     classes = ["FRI", "FRII", "Compact", "Bent"]
-    sources = [{"label": int(label), "predicted": 0, "pose": 30.0, "axis": 40.0} for label in LABELS]
-    axes = {"differences": dict.fromkeys(["elongated", *classes], found) | {"Compact": None}, "control": found,
-            "curve": curve, "sources": sources, "elongated": [True, False] * 4}  # fmt: skip
+    kind = {"differences": dict.fromkeys(["all", *classes], found) | {"Compact": None}, "control": found,
+            "poses": [30.0, None] * 4, "expected": [40.0, None] * 4}  # fmt: skip
+    measured = {"axis": kind, "centroid": kind, "curve": curve, "predicted": [0] * 8}
     trial = {"trial": "some crop", "valid_accuracy_any_angle": 75.5, "images_seen": 4000, "cpu_minutes": 0.85}
     runs = [run(RIGHT), run(HALF, seed=1)]
     return {
         "data": {"images": 8, "classes": classes},
         "trials": [trial],
-        "runs": [{**entry, "axes": axes} for entry in runs],
+        "runs": [{**entry, "axes": measured} for entry in runs],
         "rows": {method: summary(runs, runs[:1], LABELS) for method in METHODS},
     }  # fmt: skip
 
@@ -130,7 +144,8 @@ def test_tables_say_what_the_record_says(record):
     assert "75.0 % (40.9 to 92.9)" in made["results"]
     assert "-25.0 ± 18.5" in made["results"]
     assert "0 of 48" in made["results"]
-    assert "all elongated sources (6) | 5.0° (2.0 to 11.0)" in made["axes"]
+    assert "(6) | 5.0° (2.0 to 11.0)" in made["axes"]
+    assert ("45°" in made["axes"], "90°" in made["directions"]) == (True, True)
     assert "Compact (0) | none" in made["axes"]
     assert "| 7.5° | 2 | 1.00° | 2.00° | 0.50° |" in made["turning"]
     assert "| some crop | 75.5 % | 4,000 | 0.8 |" in made["trials"]

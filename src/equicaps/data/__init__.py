@@ -10,7 +10,7 @@ from equicaps.data.galaxies import load_galaxies
 from equicaps.data.locate import cache_folder
 from equicaps.data.mnist import load_mnist
 from equicaps.data.mnist_rot import load_mnist_rot
-from equicaps.data.moments import PrincipalAxis, axis_difference, principal_axis
+from equicaps.data.moments import Centroid, PrincipalAxis, angle_difference, centroid, principal_axis
 from equicaps.data.regenerated import regenerate_affnist, regenerate_mnist_rot
 from equicaps.data.rotation import rotate, turn
 
@@ -19,14 +19,16 @@ __all__ = [
     "TRANSLATED",
     "UPRIGHT",
     "Augmentation",
+    "Centroid",
     "DamagedFileError",
     "Dataset",
     "FetchError",
     "PrincipalAxis",
     "Splits",
     "Views",
-    "axis_difference",
+    "angle_difference",
     "cache_folder",
+    "centroid",
     "embedded_digits",
     "load_affnist",
     "load_folder",

@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from equicaps.data import (
     Augmentation,
     Dataset,
-    PrincipalAxis,
-    axis_difference,
+    angle_difference,
+    centroid,
     load_galaxies,
     principal_axis,
     rotate,
@@ -38,6 +38,10 @@ WORKSHOP = Path("unfinished") / NAME
 """Below the folder of results: checkpoints and weights, which are not kept in the repository."""
 ROUND = 0.8
 """Minor over major axis from which on a source counts as round: it has no axis to compare with."""
+CENTRED = 0.5
+"""Pixels up to which the centre of light counts as in the middle: it has no direction to compare with."""
+PERIODS = {"axis": 180, "centroid": 360}
+"""An axis has no head, a direction has."""
 CURVE = [7.5 * step for step in range(13)]
 """Degrees."""
 ANGLE_SEED = 0
@@ -230,61 +234,60 @@ def summary(runs: Sequence[Record], reference: Sequence[Record], labels: Int[Ten
 
 @torch.no_grad()
 def axes(predict: Predict, valid: Dataset, test: Dataset) -> Record:
-    """Poses beside axes from moments, and how both turn with the image.
+    """Poses beside angles from moments, and how they turn with the image.
 
-    One offset for each predicted class, fitted to the validation sources: a pose means an angle, but not from where.
+    One offset for each predicted class and kind of angle, fitted to the validation sources: a pose turns with the
+    image, but nothing says from where it counts.
     """
-    offsets = fit_offsets(*_poses_and_axes(predict, valid), classes=len(valid.classes))
-    labels, angles, axis, elongated = _poses_and_axes(predict, test)
-    corrected = angles - torch.tensor(offsets)[labels]
-    apart = axis_difference(corrected, axis)
-    control = axis_difference(corrected[elongated], axis[elongated].roll(1))
-    groups = {"elongated": elongated} | {
-        name: elongated & (test.labels == label) for label, name in enumerate(test.classes)
-    }
-    return {
-        "offsets": offsets,
-        "elongated": elongated.tolist(),
-        "differences": {name: spread(apart[chosen]) for name, chosen in groups.items()},
-        "control": spread(control),
-        "curve": turning(predict, test, elongated, CURVE),
-        "sources": [
-            {"label": label, "predicted": predicted, "pose": _number(pose), "axis": _number(line)}
-            for label, predicted, pose, line in zip(
-                test.labels.tolist(), labels.tolist(), (corrected % 360).tolist(), axis.tolist(), strict=True
-            )
-        ],
-    }
+    fitted, found = predict(valid.images), predict(test.images)
+    references = {}
+    for kind, period in PERIODS.items():
+        (reference, known), (expected, chosen) = _reference(kind, valid.images), _reference(kind, test.images)
+        known, chosen = known & fitted.angles.isfinite(), chosen & found.angles.isfinite()
+        classes = len(test.classes)
+        offsets = fit_offsets(fitted.labels, fitted.angles, reference, known, classes=classes, period=period)
+        corrected = found.angles - torch.tensor(offsets)[found.labels]
+        apart = angle_difference(corrected, expected, period)
+        groups = {"all": chosen} | {name: chosen & (test.labels == k) for k, name in enumerate(test.classes)}
+        references[kind] = {
+            "offsets": offsets,
+            "differences": {name: spread(apart[group]) for name, group in groups.items()},
+            "control": spread(angle_difference(corrected[chosen], expected[chosen].roll(1), period)),
+            "poses": [_number(value) for value in (corrected % 360).tolist()],
+            "expected": [value if known else None for value, known in zip(expected.tolist(), chosen, strict=True)],
+        }
+    elongated = _reference("axis", test.images)[1]
+    return {**references, "predicted": found.labels.tolist(), "curve": turning(predict, test, elongated, CURVE)}
 
 
 def fit_offsets(
     labels: Int[Tensor, " n"],
     angles: Float[Tensor, " n"],
-    axis: Float[Tensor, " n"],
-    chosen: Tensor,
+    reference: Float[Tensor, " n"],
+    chosen: Bool[Tensor, " n"],
     *,
     classes: int,
+    period: int,
 ) -> list[float]:
-    """For each class the mean of angle minus axis, modulo 180: half the direction of the mean of doubled angles."""
+    """For each class the circular mean of angle minus reference among the chosen."""
     found = []
     for label in range(classes):
-        doubled = torch.deg2rad(2 * (angles - axis)[chosen & (labels == label)])
-        found.append(torch.rad2deg(torch.atan2(doubled.sin().sum(), doubled.cos().sum())).item() / 2)
+        apart = torch.deg2rad((angles - reference)[chosen & (labels == label)] * 360 / period)
+        found.append(torch.rad2deg(torch.atan2(apart.sin().sum(), apart.cos().sum())).item() * period / 360)
     return found
 
 
 def spread(differences: Float[Tensor, " n"]) -> Record | None:
-    """Of differences between axes: median and quartiles of their sizes, None without any; by chance 45."""
+    """The quartiles of the sizes of differences, None without any."""
     if not len(differences):
         return None
     quartiles = differences.abs().quantile(torch.tensor([0.25, 0.5, 0.75]).to(differences)).tolist()
-    within = (differences.abs() <= 15).double().mean().item() * 100
-    return {"sources": len(differences), "quartiles": quartiles, "percent_within_15": within}
+    return {"sources": len(differences), "quartiles": quartiles}
 
 
 def turning(predict: Predict, data: Dataset, elongated: Tensor, angles: Sequence[float]) -> list[Record]:
     """What turning all images by each angle does to answers, poses and axes."""
-    still, before, each = predict(data.images), _axis(data.images).degrees, torch.arange(len(data))
+    still, before, each = predict(data.images), _reference("axis", data.images)[0], torch.arange(len(data))
     curve = []
     for degrees in angles:
         by = torch.full((len(data),), degrees)
@@ -292,7 +295,7 @@ def turning(predict: Predict, data: Dataset, elongated: Tensor, angles: Sequence
         turned = predict(images)
         poses = [found.output.poses[each, still.labels] for found in (still, turned)]
         errors = pose_errors(poses[0], poses[1], by)[elongated]
-        moved = axis_difference(_axis(images).degrees, before + by)[elongated].abs()
+        moved = angle_difference(_reference("axis", images)[0], before + by, 180)[elongated].abs()
         curve.append(
             {"degrees": degrees, "predictions_changed": int((still.labels != turned.labels).sum()),
              "pose_error_median": errors.median().item(), "pose_error_mean": errors.mean().item(),
@@ -301,16 +304,14 @@ def turning(predict: Predict, data: Dataset, elongated: Tensor, angles: Sequence
     return curve
 
 
-def _axis(images: Float[Tensor, "n 1 side side"]) -> PrincipalAxis:
-    """Of the intensities, whose square roots the images are."""
-    return principal_axis(images[:, 0] ** 2)
-
-
-def _poses_and_axes(predict: Predict, data: Dataset) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Predicted classes, angles of their poses, axes, and where all of this is defined and the source not round."""
-    found, axis = predict(data.images), _axis(data.images)
-    elongated = (axis.roundness < ROUND) & found.angles.isfinite()
-    return found.labels, found.angles, axis.degrees, elongated
+def _reference(kind: str, images: Float[Tensor, "n 1 side side"]) -> tuple[Tensor, Tensor]:
+    """Angles from the moments of the intensities, whose square roots the images are, and where they mean something."""
+    intensities = images[:, 0] ** 2
+    if kind == "axis":
+        axis = principal_axis(intensities)
+        return axis.degrees, axis.roundness < ROUND
+    light = centroid(intensities)
+    return light.degrees, light.distance > CENTRED
 
 
 def _answers(network: Callable[[Tensor], CapsOutput], images: Tensor) -> list[int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from equicaps.data import Dataset
-from equicaps.experiments.galaxies import ROUND
+from equicaps.experiments.galaxies import CENTRED, PERIODS, ROUND
 from equicaps.experiments.session import Record
 from equicaps.training import MisuseError
 
@@ -22,6 +22,10 @@ LABELS = {
     "cnn": "the same, trained on the images as they are",
     "paper_cnn_turned": "the paper's plain CNN (`plain_cnn`), turned in training",
     "paper_cnn": "the same, trained on the images as they are",
+}
+KINDS = {
+    "axis": f"all with minor / major axis < {ROUND}",
+    "centroid": f"all with their light > {CENTRED} pixels off the middle",
 }
 
 
@@ -40,7 +44,8 @@ def tables(record: Record) -> dict[str, str]:
     return {
         "results": results(record),
         "classes": classes(record),
-        "axes": axes(record),
+        "axes": axes(record, "axis"),
+        "directions": axes(record, "centroid"),
         "turning": turning(record),
         "trials": trials(record),
     }
@@ -78,17 +83,17 @@ def classes(record: Record) -> str:
     return _table(["at any angle", *record["data"]["classes"], "balanced accuracy", "accuracy, seed by seed"], rows)
 
 
-def axes(record: Record) -> str:
-    """Poses against axes from moments."""
+def axes(record: Record, kind: str) -> str:
+    """Poses against one kind of angle from moments."""
     runs = [run for run in record["runs"] if "axes" in run]
-    names = {"elongated": "all elongated sources", **{name: name for name in record["data"]["classes"]}}
+    names = {"all": KINDS[kind], **{name: name for name in record["data"]["classes"]}}
     rows = [
-        [f"{shown} ({_count(runs[0], name)})", *(_spread(run["axes"]["differences"][name]) for run in runs)]
+        [f"{shown} ({_count(runs[0], kind, name)})", *(_spread(run["axes"][kind]["differences"][name]) for run in runs)]
         for name, shown in names.items()
     ]
-    rows.append(["control: axis of another source", *(_spread(run["axes"]["control"]) for run in runs)])
+    rows.append(["control: angle of another source", *(_spread(run["axes"][kind]["control"]) for run in runs)])
     head = ["median (quartiles) of the difference", *(f"seed {run['seed']}" for run in runs)]
-    return _table(head, rows) + f"\nElongated: minor over major axis below {ROUND}. Chance is 45°.\n"
+    return _table(head, rows) + f"\nChance is {PERIODS[kind] // 4}°.\n"
 
 
 def turning(record: Record) -> str:
@@ -125,22 +130,22 @@ def draw(path: Path, record: Record, data: Dataset) -> None:
         from equicaps.experiments.drawing import BLUE, DOTS_PER_INCH, ORANGE, show_image, show_pose
     except ImportError as error:
         raise MisuseError(str(error)) from error
-    sources = next(run["axes"] for run in record["runs"] if "axes" in run)
+    found = next(run["axes"] for run in record["runs"] if "axes" in run)
     figure = Figure((COLUMNS + 0.3, len(data.classes) + 0.5), dpi=DOTS_PER_INCH, layout="constrained")
     for row, name in enumerate(data.classes):
         for column, place in enumerate((data.labels == row).nonzero().flatten().tolist()[:COLUMNS]):
             axes = figure.add_subplot(len(data.classes), COLUMNS, row * COLUMNS + column + 1)
             half = show_image(axes, data.images[place, 0])
-            source = sources["sources"][place]
-            if sources["elongated"][place]:
-                x, y = (0.9 * half * _direction(source["axis"])).tolist()
+            axis, pose = found["axis"]["expected"][place], found["centroid"]["poses"][place]
+            if axis is not None:
+                x, y = (0.9 * half * _direction(axis)).tolist()
                 axes.plot([-x, x], [-y, y], color=ORANGE, linewidth=1.0)
-            if source["pose"] is not None:
-                show_pose(axes, _direction(source["pose"]), 0.75 * half, BLUE)
+            if pose is not None:
+                show_pose(axes, _direction(pose), 0.75 * half, BLUE)
             if column == 0:
                 axes.set_ylabel(name, fontsize=9)
-            if source["predicted"] != source["label"]:
-                axes.set_title(f"read as {data.classes[source['predicted']]}", fontsize=7, pad=2)
+            if found["predicted"][place] != row:
+                axes.set_title(f"read as {data.classes[found['predicted'][place]]}", fontsize=7, pad=2)
     figure.supxlabel("blue: pose read by `steerable`; orange: axis from intensity moments, where elongated", fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="png", metadata={"Software": None})
@@ -164,8 +169,8 @@ def _seeds(view: Record) -> str:
     return ", ".join(f"{value:.1f}" for value in view["by_seed"])
 
 
-def _count(run: Record, name: str) -> int:
-    found = run["axes"]["differences"][name]
+def _count(run: Record, kind: str, name: str) -> int:
+    found = run["axes"][kind]["differences"][name]
     return found["sources"] if found else 0
 
 
