@@ -58,7 +58,7 @@ class Training:
         preset: which network.
         turned: whether it sees the images at random angles, or as they are.
         steps: of ``batch`` views.
-        batch: views in a step; turned images come in two views each.
+        batch: views in a step; where poses are compared, two of each image.
         seed: of weights, order and angles.
         crop: side of the middle part of a cutout.
         size: side of the images.
@@ -86,7 +86,7 @@ class Training:
             Model(self.preset, num_classes=4, image_size=self.size),
             objective=Objective(consistency=0.3 if poses and self.turned else 0.0, spread=0.3 if poses else 0.0),
             batch=self.batch,
-            views=2 if self.turned else 1,
+            views=2 if poses and self.turned else 1,
             seed=self.seed,
             intervals=Intervals(evaluations=1, checkpoint_seconds=60.0),
         )
