@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from equicaps.cli.main import app
 from equicaps.data import embedded_digits, galaxies
-from equicaps.training import load_checkpoint, load_model
+from equicaps.experiments.galaxies import Training
+from equicaps.training import TrainConfig, load_checkpoint, load_model
 
 OPTIONS = ("--batch", "8", "--preset", "steerable_cnn")
 
@@ -133,7 +134,7 @@ def test_upright_training_sees_single_views(tmp_path):
 
 
 def test_galaxies_are_trained_and_audited_by_name(tmp_path, monkeypatch):
-    """On a few made-up ones: balanced, without the test split until the audit."""
+    """On a few made-up ones: the training of the walk-through, without the test split until the audit."""
     fields = small_set()
     monkeypatch.setattr(galaxies, "SHA256", galaxies.digest(fields))
     monkeypatch.setenv("EQUICAPS_DATA", str(tmp_path))
@@ -144,5 +145,6 @@ def test_galaxies_are_trained_and_audited_by_name(tmp_path, monkeypatch):
     record = json.loads(done.stdout)
     assert record["data"] == {"name": "FIRST radio galaxies (train), classes balanced by repetition", "images": 8}
     assert record["figures"]["images"] == SPLITS.count("valid")
+    assert TrainConfig.from_dict(record["config"]).recipe() == Training(steps=1, batch=4).config().recipe()
     audited = CliRunner().invoke(app, ["audit", str(out), "--data", "galaxies", "--step", "180", "--json"])
     assert json.loads(audited.stdout)["data"] == "FIRST radio galaxies (test)"
