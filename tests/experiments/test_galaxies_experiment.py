@@ -33,7 +33,7 @@ def run(labels, turned=None, quarters=None, seed=0):
     }  # fmt: skip
 
 
-RIGHT, HALF = [0, 0, 1, 1, 2, 2, 3, 3], [0, 0, 0, 0, 2, 2, 2, 2]
+RIGHT, HALF = "00112233", "00002222"
 
 
 def test_a_row_is_the_mean_over_seeds_with_its_interval():
@@ -128,7 +128,7 @@ def record():
     classes = ["FRI", "FRII", "Compact", "Bent"]
     kind = {"differences": dict.fromkeys(["all", *classes], found) | {"Compact": None}, "control": found,
             "poses": [30.0, None] * 4, "expected": [40.0, None] * 4}  # fmt: skip
-    measured = {"axis": kind, "centroid": kind, "curve": curve, "predicted": [0] * 8}
+    measured = {"axis": kind, "centroid": kind, "curve": curve, "predicted": "0" * 8}
     trial = {"trial": "some crop", "valid_accuracy_any_angle": 75.5, "images_seen": 4000, "cpu_minutes": 0.85}
     runs = [run(RIGHT), run(HALF, seed=1)]
     return {

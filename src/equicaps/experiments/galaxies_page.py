@@ -144,8 +144,8 @@ def draw(path: Path, record: Record, data: Dataset) -> None:
                 show_pose(axes, _direction(pose), 0.75 * half, BLUE)
             if column == 0:
                 axes.set_ylabel(name, fontsize=9)
-            if found["predicted"][place] != row:
-                axes.set_title(f"read as {data.classes[found['predicted'][place]]}", fontsize=7, pad=2)
+            if (predicted := int(found["predicted"][place])) != row:
+                axes.set_title(f"read as {data.classes[predicted]}", fontsize=7, pad=2)
     figure.supxlabel("blue: pose read by `steerable`; orange: axis from intensity moments, where elongated", fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="png", metadata={"Software": None})
