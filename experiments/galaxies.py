@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ import torch
 from PIL import Image
 
 from equicaps.data import load_galaxies
-from equicaps.experiments.galaxies import METHODS, NAME, TRIALS, measure, trained
+from equicaps.experiments.galaxies import METHODS, NAME, TRIALS, WORKSHOP, Training, measure, trained
 from equicaps.experiments.galaxies_page import PAGE, PICTURE, draw, fill, tables
 from equicaps.training import Progress, TrainingError
 
@@ -33,7 +34,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=ROOT / "results")
     parser.add_argument("--train", action="store_true", help="only train; the test split is not looked at")
     parser.add_argument("--page", action="store_true", help="only write the page and its picture from the record")
-    parser.add_argument("--commands", action="store_true", help="only run the page's commands (two CPU-minutes)")
+    parser.add_argument("--commands", action="store_true", help="only run the page's commands")
     parser.add_argument("--png", type=Path, metavar="FOLDER", help="only write three test sources of each class there")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -42,7 +43,7 @@ def main() -> int:
             write_png(arguments.png, arguments.data)
             return 0
         if arguments.commands:
-            run_commands(arguments.data)
+            run_commands(arguments.results, arguments.data)
             return 0
         if not arguments.page:
             train_all(arguments.results, arguments.data)
@@ -75,20 +76,21 @@ def write_page(results: Path, data: Path | None) -> None:
     draw(ROOT / PICTURE, record, load_galaxies("test", data))
 
 
-def run_commands(data: Path | None) -> None:
+def run_commands(results: Path, data: Path | None) -> None:
+    """On the first training, which is that of the page's command."""
     page = ROOT / PAGE
     environment = {**os.environ, "COLUMNS": "110", **({"EQUICAPS_DATA": str(data)} if data else {})}
     with tempfile.TemporaryDirectory() as folder:
         write_png(Path(folder) / "sources", data)
+        shutil.copytree(results / WORKSHOP / Training().folder, Path(folder) / "runs" / "galaxies")
 
         def run(block: re.Match[str]) -> str:
             print(block[1], flush=True)
             program = [sys.executable, "-m", "equicaps.cli.main", *block[1].split()[1:]]
             done = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True)
             if done.returncode:
-                raise TrainingError(f"{block[1]}: {done.stderr}")
-            printed = (done.stderr if block[1].startswith("equicaps train") else "") + done.stdout
-            lines = "\n".join(line.rstrip() for line in printed.splitlines() if line.strip())
+                raise TrainingError(f"{block[1]}: {done.stdout}{done.stderr}")
+            lines = "\n".join(line.rstrip() for line in done.stdout.splitlines())
             return f"```console\n$ {block[1]}\n{lines}\n```"
 
         text = re.sub(r"```console\n\$ (equicaps .*)\n(?:.*\n)*?```", run, page.read_text(encoding="utf-8"))
