@@ -48,9 +48,9 @@ def test_a_network_without_poses_does_not_get_a_certificate(run, tmp_path):
 
 
 def test_the_audit_explains_data_that_do_not_fit(run, model_file, folder, tmp_path):
-    assert failed_cleanly(
-        run("audit", model_file, "--data", "nowhere"), 2, "neither a data set (digits, mnist, galaxies) nor a folder"
-    )
+    for command in ("audit", "export"):
+        message = "neither a data set (digits, mnist, galaxies) nor a folder"
+        assert failed_cleanly(run(command, model_file, "--data", "nowhere"), 2, message)
     for name, degrees in (("a", (0, 90)), ("b", (180, 270))):
         (tmp_path / "classes" / name).mkdir(parents=True)
         for angle in degrees:
