@@ -20,6 +20,7 @@ from equicaps.numerics import (
     full_precision,
     noise_floor,
     safe_normalize,
+    steepened,
     safe_reciprocal,
     speaks,
 )
@@ -248,7 +249,7 @@ class _Direction:
         self.scaled = resultant / self.floor
         self.square = above_zero(self.scaled.square().sum(0))
         z = self.square.sqrt()
-        self.tanh = torch.tanh(z)
+        self.tanh = torch.tanh(steepened(z))
         self.ratio = self.tanh / z
         self.fade = fade
         self.mean = self.scaled * self.ratio
@@ -259,7 +260,7 @@ class _Direction:
         d_value = d_value + self.value * (4 * d_presence * (1 - self.value.square().sum(0)))
         d_fade = (self.mean * d_value).sum(0)
         d_mean = self.fade * d_value
-        bend = (1 - self.tanh.square() - self.ratio) / self.square
+        bend = ((1 - self.tanh.square()) * (1 + 3 * self.square) - self.ratio) / self.square
         d_scaled = self.ratio * d_mean + self.scaled * (bend * (self.scaled * d_mean).sum(0))
         d_resultant = d_scaled / self.floor
         d_floor = -(d_resultant * self.scaled).sum(0) * (self.total > NO_EVIDENCE)
