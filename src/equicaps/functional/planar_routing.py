@@ -20,9 +20,9 @@ from equicaps.numerics import (
     full_precision,
     noise_floor,
     safe_normalize,
-    steepened,
     safe_reciprocal,
     speaks,
+    steepened,
 )
 
 _PIECE = 2**18
