@@ -39,7 +39,7 @@ html_title = f"equicaps {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
-html_show_sphinx = False
+html_show_sphinx = html_show_copyright = False
 pygments_style, pygments_dark_style = "friendly", "github-dark"
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
@@ -73,7 +73,7 @@ nb_merge_streams = True
 
 def setup(app: Sphinx) -> None:
     app.connect("source-read", _without_absent_pages)
-    app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-docstring", _without_numbers)
 
 
 def _without_absent_pages(app: Sphinx, page: str, source: list[str]) -> None:
@@ -82,6 +82,6 @@ def _without_absent_pages(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = "\n".join(line for line in source[0].splitlines() if line not in absent)
 
 
-def _skip(app: Sphinx, kind: str, name: str, member: object, skip: bool, options: object) -> bool | None:
-    """Named fields of tuples that say nothing but their number; they are in the signature."""
-    return True if (getattr(member, "__doc__", None) or "").startswith("Alias for field number") else None
+def _without_numbers(app: Sphinx, kind: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """The fields of a named tuple need not say "Alias for field number 0"."""
+    lines[:] = [line for line in lines if not line.startswith("Alias for field number")]
