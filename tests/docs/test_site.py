@@ -56,7 +56,7 @@ def test_formulas_and_shapes_of_the_interface_are_readable(site):
     assert "<math" in page
     assert r"\leftarrow" not in page
     words = re.sub(r"<[^>]+>", "", page)
-    assert "votes: Float[Tensor, &#39;*batch m n d&#39;]" in words
+    assert "votes: Float[Tensor, '*batch m n d']" in words
     assert "jaxtyping." not in words
     assert "Alias for field number" not in words
 
