@@ -59,7 +59,7 @@ def planar_route(
     r"""``route(SO2(), p ∘ t, a, sigma=Sigmoid(alpha, beta))`` with :math:`t` the linear image of ``features``.
 
     Equal to :func:`equicaps.functional.route` to rounding, values and gradients (a test); at an activation of exactly 0
-    the derivative is the one from above, where ``route`` takes that of |a| as 0. Three things make it fast:
+    the derivative is the one from above, where ``route`` takes that of :math:`|a|` as 0. Three things make it fast:
 
     - Algorithm 1 needs sums over votes only. With :math:`q = α\hat p/2`, one iteration is
       :math:`S = \sum_i a_i\, σ(\langle q, v_i\rangle + β - α/2)\, v_i`, and the mean distance is
