@@ -1,9 +1,9 @@
-# Everything a newcomer needs: `make demo` and `make test`. Both create .venv and install what they use.
+# Everything a newcomer needs: `make demo`, `make test` and `make docs`. Each creates .venv and installs what it uses.
 PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types bench mutants clean
+.PHONY: demo test lint types docs bench mutants clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python examples/demo.py
@@ -17,6 +17,10 @@ lint: .venv/dev.stamp
 
 types: .venv/dev.stamp
 	$(BIN)/mypy
+
+docs: .venv/docs.stamp
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+	@echo docs/_build/html/index.html
 
 bench: .venv/demo.stamp
 	$(BIN)/python benchmarks/routing.py

@@ -68,8 +68,8 @@ MUTANTS = (
     Mutant(
         "normalisation amplifies noise",
         "numerics.py",
-        "scaled * _tanhc(scaled.square().sum(-1, keepdim=True))",
-        "scaled / (scaled.square().sum(-1, keepdim=True).sqrt() + 1e-30)",
+        "return scaled * (torch.tanh(steepened(z)) / z)",
+        "return scaled / z",
     ),
     Mutant(
         "δ of GL not left-invariant",

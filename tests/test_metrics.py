@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from equicaps.metrics import accuracy, evaluate, exactness, pose_errors
+from equicaps.metrics import accuracy, balanced_accuracy, evaluate, exactness, pose_errors, wilson_interval
 from equicaps.models import CapsOutput
 
 
@@ -68,3 +68,29 @@ def test_exactness_sees_what_changes_and_what_does_not():
         )
 
     assert exactness(bad, images).scores > 1
+
+
+@pytest.mark.parametrize(
+    ("right", "total", "expected"),
+    [
+        (81, 263, (25.53, 36.62)),  # Newcombe (1998), Table I: 0.2553 to 0.3662
+        (15, 148, (6.24, 16.05)),
+        (0, 20, (0.0, 16.11)),
+        (1, 29, (0.61, 17.18)),
+        (200, 200, (98.12, 100.0)),
+    ],
+)
+def test_wilsons_interval_has_the_published_values(right, total, expected):
+    assert wilson_interval(right, total) == pytest.approx(expected, abs=0.01)
+
+
+def test_an_interval_of_nothing_is_refused():
+    for right, total in ((0, 0), (3, 2), (-1, 2)):
+        with pytest.raises(ValueError, match=f"but got {right} of {total}"):
+            wilson_interval(right, total)
+
+
+def test_balanced_accuracy_weighs_classes_not_images():
+    labels = torch.tensor([0, 0, 0, 2])
+    assert balanced_accuracy(torch.tensor([0, 0, 0, 1]), labels) == 50.0
+    assert balanced_accuracy(labels, labels) == 100.0

@@ -1,5 +1,6 @@
 """Figures: accuracy of both outputs, pose error, exactness under 90 degrees."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -63,6 +64,25 @@ def accuracy(output: CapsOutput, labels: Int[Tensor, " batch"]) -> Accuracy:
     """Of both outputs."""
     correct = [(values.argmax(-1) == labels).double().mean().item() * 100 for values in output[:2]]
     return Accuracy(*correct)
+
+
+def wilson_interval(right: int | float, total: int, z: float = 1.959964) -> tuple[float, float]:
+    r"""Wilson's interval of a share, in percent: where the true share lies if ``right`` of ``total`` were right.
+
+    :math:`\frac{1}{1 + z^2/n} \bigl(p + \frac{z^2}{2n} \pm z \sqrt{p(1-p)/n + z^2/4n^2}\bigr)`, by default at 95 %.
+    ``right`` need not be whole: the mean over several networks tested on the same ``total`` images.
+    """
+    if not 0 <= right <= total or total < 1:
+        raise ValueError(f"wilson_interval: expected 0 <= right <= total and total >= 1, but got {right} of {total}.")
+    p, square = right / total, z * z / total
+    middle, half = p + square / 2, z * math.sqrt(p * (1 - p) / total + square / (4 * total))
+    return max(0.0, 100 * (middle - half) / (1 + square)), min(100.0, 100 * (middle + half) / (1 + square))
+
+
+def balanced_accuracy(predictions: Int[Tensor, " n"], labels: Int[Tensor, " n"]) -> float:
+    """The mean over the classes that occur of the percentage of their images that are right."""
+    right = (predictions == labels).double()
+    return torch.stack([right[labels == label].mean() for label in labels.unique()]).mean().item() * 100
 
 
 def pose_errors(

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -98,3 +99,15 @@ def test_a_folder_trains_predicts_uprights_and_exports(workplace):
     scores = session.run(["scores"], {"images": images.numpy()})[0]
     for row, entry in zip(scores, found["images"], strict=True):
         assert dict(zip(classes, row.tolist(), strict=True)) == pytest.approx(entry["scores"], abs=1e-3)
+
+    program = Path(__file__).parents[2] / "examples" / "read_onnx.py"
+    files = [entry["file"] for entry in found["images"]]
+    done = subprocess.run(
+        [sys.executable, program, "shapes.onnx", *files], cwd=here, capture_output=True, text=True, check=True
+    )
+    for line, entry in zip(done.stdout.splitlines(), found["images"], strict=True):
+        file, label, confidence, angle = line.split()
+        assert (file, label) == (entry["file"], entry["label"])
+        assert float(confidence) == pytest.approx(entry["confidence"], abs=0.01)
+        if entry["angle"] is not None:
+            assert (float(angle) - entry["angle"] + 180) % 360 - 180 == pytest.approx(0, abs=2)

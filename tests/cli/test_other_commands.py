@@ -48,7 +48,9 @@ def test_a_network_without_poses_does_not_get_a_certificate(run, tmp_path):
 
 
 def test_the_audit_explains_data_that_do_not_fit(run, model_file, folder, tmp_path):
-    assert failed_cleanly(run("audit", model_file, "--data", "nowhere"), 2, "neither 'digits' nor 'mnist' nor a folder")
+    for command in ("audit", "export"):
+        message = "neither a data set (digits, mnist, galaxies) nor a folder"
+        assert failed_cleanly(run(command, model_file, "--data", "nowhere"), 2, message)
     for name, degrees in (("a", (0, 90)), ("b", (180, 270))):
         (tmp_path / "classes" / name).mkdir(parents=True)
         for angle in degrees:
@@ -78,7 +80,9 @@ def test_data_tells_what_is_where_without_fetching(run, tmp_path, monkeypatch):
     assert listed["mnist"]["found"] == {"train": None, "test": None}
     assert all(listed["digits"]["found"].values())
     assert failed_cleanly(run("data", "mnist"), 1, "EQUICAPS_OFFLINE forbids fetching")
-    assert failed_cleanly(run("data", "minst"), 2, "neither a data set (digits, mnist, mnist_rot, affnist) nor")
+    assert failed_cleanly(
+        run("data", "minst"), 2, "neither a data set (digits, mnist, mnist_rot, affnist, galaxies) nor"
+    )
     for name in ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte"):
         (tmp_path / "mnist").mkdir(exist_ok=True)
         (tmp_path / "mnist" / name).touch()

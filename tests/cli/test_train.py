@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 from PIL import Image
+from small_galaxies import SPLITS, npz, small_set
 from typer.testing import CliRunner
 
 from equicaps.cli.main import app
-from equicaps.data import embedded_digits
-from equicaps.training import load_checkpoint, load_model
+from equicaps.data import embedded_digits, galaxies
+from equicaps.experiments.galaxies import Training
+from equicaps.training import TrainConfig, load_checkpoint, load_model
 
 OPTIONS = ("--batch", "8", "--preset", "steerable_cnn")
 
@@ -94,7 +96,7 @@ def test_a_resumed_run_keeps_its_size(cells):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("nowhere",), 2, "neither 'digits' nor 'mnist' nor a folder"),
+        (("nowhere",), 2, "neither a data set (digits, mnist, galaxies) nor a folder"),
         (("digits", "--preset", "huge"), 2, "'steerable'"),
         (("digits", "--schedule", "cosine"), 2, "one_cycle"),
         (("digits", "--minutes", 1, "--steps", 2), 2, "exactly one"),
@@ -129,3 +131,20 @@ def test_upright_training_sees_single_views(tmp_path):
     config = json.loads(result.stdout)["config"]
     assert config["views"] == 1
     assert config["objective"]["consistency"] == 0
+
+
+def test_galaxies_are_trained_and_audited_by_name(tmp_path, monkeypatch):
+    """On a few made-up ones: the training of the walk-through, without the test split until the audit."""
+    fields = small_set()
+    monkeypatch.setattr(galaxies, "SHA256", galaxies.digest(fields))
+    monkeypatch.setenv("EQUICAPS_DATA", str(tmp_path))
+    (tmp_path / galaxies.FILE).write_bytes(npz(fields))
+    out = tmp_path / "run"
+    done = run("galaxies", "--balance", "--steps", 1, "--batch", 4, "--out", out, "--json")
+    assert done.exit_code == 0, done.output
+    record = json.loads(done.stdout)
+    assert record["data"] == {"name": "FIRST radio galaxies (train), classes balanced by repetition", "images": 8}
+    assert record["figures"]["images"] == SPLITS.count("valid")
+    assert TrainConfig.from_dict(record["config"]).recipe() == Training(steps=1, batch=4).config().recipe()
+    audited = CliRunner().invoke(app, ["audit", str(out), "--data", "galaxies", "--step", "180", "--json"])
+    assert json.loads(audited.stdout)["data"] == "FIRST radio galaxies (test)"

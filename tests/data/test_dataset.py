@@ -69,3 +69,12 @@ def test_an_empty_set_and_values_beyond_1_are_allowed():
     assert len(Dataset("none", torch.zeros(0, 1, 4, 4), torch.zeros(0, dtype=torch.long), ("a",))) == 0
     data = Dataset("bytes", torch.tensor([-3.0, 255.0]).view(2, 1, 1, 1), torch.zeros(2, dtype=torch.long), ("a",))
     assert data.value_range() == (-3.0, 255.0)
+
+
+def test_balancing_repeats_the_rarer_classes():
+    data = Dataset("few", torch.arange(6.0).reshape(6, 1, 1, 1) / 6, torch.tensor([1, 1, 1, 1, 1, 0]), ("a", "b", "c"))
+    balanced = data.balanced()
+    assert balanced.labels.bincount().tolist() == [5, 5]
+    assert balanced.name == "few, classes balanced by repetition"
+    assert torch.equal(balanced.images[balanced.labels == 1], data.images[:5])
+    assert (balanced.images[balanced.labels == 0] == data.images[5]).all()

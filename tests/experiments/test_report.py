@@ -9,6 +9,8 @@ from equicaps.experiments import report, tables
 from equicaps.experiments.published import GOALS
 from equicaps.training import MisuseError
 
+pytestmark = pytest.mark.xdist_group("reproduce")  # all in one process: `quick` takes long
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -17,7 +19,8 @@ def checkout(tmp_path, quick) -> Path:
     """A checkout with full records: the quick ones without their label."""
     (tmp_path / "results").mkdir()
     (tmp_path / "docs").mkdir()
-    (tmp_path / "README.md").write_text(f"# x\n\n{report.START}\n{report.END}\n\nafter\n")
+    for page in ("README.md", "docs/guarantees.md"):
+        (tmp_path / page).write_text(f"# x\n\n{report.START}\n{report.END}\n\nafter\n")
     for name in ("exactness", "table1a", "table1b", "figures"):
         content = json.loads((quick / f"{name}.json").read_text()) | {"quick": False}
         (tmp_path / "results" / f"{name}.json").write_text(json.dumps(content))
@@ -64,6 +67,20 @@ def test_only_what_is_between_the_markers_changes(checkout):
     assert text.endswith(f"{report.END}\n\nafter\n")
 
 
+def test_the_page_of_guarantees_has_the_curve_and_what_quarter_turns_change(checkout):
+    change(checkout, "exactness", lambda c: c["networks"]["whole"]["curve"]["accuracy"].__setitem__(1, 12.3))
+    change(
+        checkout, "exactness", lambda c: c["networks"]["whole"]["deviations"]["turned"].update(predictions_changed=7)
+    )
+    report.main(["--root", str(checkout)])
+    text = (checkout / "docs" / "guarantees.md").read_text()
+    head = next(line for line in text.splitlines() if line.startswith("| trained on upright digits only |"))
+    cells = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if "`steerable`" in line]
+    assert head.split(" | ")[1:] == ["0°", "90° |"]  # the quick curve has four points
+    assert cells[0][3] == "12.3 %"
+    assert [row[3] for row in cells[1:]] == ["0", "7"]
+
+
 @pytest.mark.parametrize(
     "text", ["nothing", report.START, f"{report.END} {report.START}", f"{report.START} {report.START} {report.END}"]
 )
@@ -88,6 +105,7 @@ def test_what_was_not_run_says_so(tmp_path):
     assert not any(value is not None for value in tables.ours(records).values())
     assert tables.readme(records).count(tables.MISSING) == len(tables.README_ROWS)
     assert tables.page(records).count(tables.MISSING) >= len(GOALS)
+    assert tables.guarantees(records).strip() == tables.MISSING
 
 
 def test_a_single_missing_cell_says_so(checkout):

@@ -18,9 +18,12 @@ from PIL import Image
 from playwright.sync_api import expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium found: the page was not tried in a browser (apt-get install chromium)"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no Chromium found: the page was not tried in a browser (apt-get install chromium)"
+    ),
+    pytest.mark.xdist_group("browser"),  # one browser and one server for all of them
+]
 PATIENCE = 60_000  # milliseconds; other programs may have the machine
 
 

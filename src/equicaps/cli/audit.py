@@ -13,12 +13,10 @@ from rich.table import Table
 from equicaps.audit import Certificate, plot
 from equicaps.audit import audit as measure
 from equicaps.cli.errors import FAILED, fail, reported, settings_reported
-from equicaps.cli.terminal import AsJson, Checkpoint, Force, new_file, open_model, show_json, write
-from equicaps.data import Dataset, embedded_digits, load_folder, load_mnist
-from equicaps.pretrained import TurningModel
-from equicaps.training import MisuseError, TrainingError
+from equicaps.cli.terminal import AsJson, Checkpoint, Data, Force, new_file, open_model, show_json, test_set, write
+from equicaps.data import Dataset
+from equicaps.training import TrainingError
 
-Data = Annotated[str, typer.Option(help="digits (in the package), mnist, or a FOLDER with one folder per class.")]
 Count = Annotated[int, typer.Option("--images", min=1, help="Look at so many at most, evenly chosen.")]
 Step = Annotated[int, typer.Option(min=1, max=180, help="Degrees between the angles.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for audit.json and audit.png.")]
@@ -45,7 +43,7 @@ def audit(
     console = Console(stderr=True)
     with settings_reported(console):
         model = open_model(checkpoint)
-        chosen = _some(_load(data, model), images)
+        chosen = _some(test_set(data, model), images)
         targets = [new_file(out / name, force=force) for name in ("audit.json", "audit.png")] if out else []
     with reported(console):
         with console.status("") as status:
@@ -62,17 +60,6 @@ def audit(
         _show(certificate, targets)
     if not certificate.holds:
         raise fail(console, f"not exact: {'; '.join(certificate.failures)}.", FAILED)
-
-
-def _load(data: str, model: TurningModel) -> Dataset:
-    if data == "digits":
-        return embedded_digits("test")
-    if data == "mnist":
-        return load_mnist("test")
-    if not Path(data).is_dir():
-        raise MisuseError(f"{data!r} is neither 'digits' nor 'mnist' nor a folder of images.")
-    colour = model.network.body.config.in_channels == 3
-    return load_folder(data, size=model.card.frame, channels=3 if colour else 1).test
 
 
 def _some(data: Dataset, count: int) -> Dataset:

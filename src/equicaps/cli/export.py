@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 
 from equicaps.cli.errors import FAILED, fail, reported, settings_reported
-from equicaps.cli.terminal import AsJson, Checkpoint, Force, new_file, open_model, show_json, write
-from equicaps.data import embedded_digits, rotate
+from equicaps.cli.terminal import AsJson, Checkpoint, Data, Force, new_file, open_model, show_json, test_set, write
+from equicaps.data import Dataset, embedded_digits, rotate
 from equicaps.export import (
     ALLOWED,
     Agreement,
@@ -28,7 +28,7 @@ from equicaps.training import TrainingError
 
 Kind = Annotated[Literal["onnx", "torch"], typer.Option("--to", help="onnx, or torch for torch.export (.pt2).")]
 Out = Annotated[Path | None, typer.Option("--out", help="File to write.  [default: NAME.onnx or NAME.pt2 here]")]
-Count = Annotated[int, typer.Option("--images", min=1, max=1000, help="Digits, turned at random, to compare on.")]
+Count = Annotated[int, typer.Option("--images", min=1, max=1000, help="So many, turned at random, to compare on.")]
 
 
 def export(
@@ -36,6 +36,7 @@ def export(
     to: Kind = "onnx",
     out: Out = None,
     images: Count = 1000,
+    data: Data = "digits",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -52,9 +53,10 @@ def export(
     console = Console(stderr=True)
     with settings_reported(console):
         model = open_model(checkpoint)
+        chosen = test_set(data, model).some(images)
         target = new_file(out or Path(f"{model.card.name}{'.onnx' if to == 'onnx' else '.pt2'}"), force=force)
     with reported(console), console.status("exporting"):
-        content, agreement = _made(model, to, images)
+        content, agreement = _made(model, to, chosen)
         if agreement.holds:
             write(target, content)
     if as_json:
@@ -68,7 +70,7 @@ def export(
         typer.echo(f"{target}: {len(content):,} bytes, any batch size")
 
 
-def _made(model: TurningModel, to: str, count: int) -> tuple[bytes, Agreement]:
+def _made(model: TurningModel, to: str, data: Dataset) -> tuple[bytes, Agreement]:
     card, network = model.card, model.network
     try:
         if to == "onnx":
@@ -79,20 +81,23 @@ def _made(model: TurningModel, to: str, count: int) -> tuple[bytes, Agreement]:
             content, program = exported_bytes(exported), run_exported(exported)
     except ImportError as error:
         raise TrainingError(str(error)) from error
-    return content, compare(network, program, turned_digits(model, count))
+    return content, compare(network, program, turned(model, data))
 
 
 def turned_digits(model: TurningModel, count: int) -> torch.Tensor:
     """Smooth images with something to see in them, in the model's size and turned, whatever the model is about."""
-    digits = embedded_digits("test").images[:count]
-    degrees = 360 * torch.rand(len(digits), generator=torch.Generator().manual_seed(0))
-    turned = rotate(digits, degrees)
-    return to_network(turned, model.network.body.config.in_channels, model.network.image_size, model.card.frame)
+    return turned(model, embedded_digits("test").take(slice(0, count)))
+
+
+def turned(model: TurningModel, data: Dataset) -> torch.Tensor:
+    """Images in the model's size and turned."""
+    config, degrees = model.network.body.config, 360 * torch.rand(len(data), generator=torch.Generator().manual_seed(0))
+    return to_network(rotate(data.images, degrees), config.in_channels, model.network.image_size, model.card.frame)
 
 
 def _show(found: Agreement) -> None:
     typer.echo(
-        f"{found.images:,} turned digits, program against network: {found.labels_changed} labels changed; largest "
+        f"{found.images:,} turned images, program against network: {found.labels_changed} labels changed; largest "
         f"differences: scores {found.scores:.1e} of the largest, agreements {found.agreements:.1e}, pose of the "
         f"predicted class {found.poses:.1e} (of any class {found.all_poses:.1e})"
     )

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from equicaps.data import Dataset, embedded_digits, load_folder, load_galaxies, load_mnist
 from equicaps.pretrained import SHIPPED, TurningModel, load
 from equicaps.training import CheckpointError, MisuseError
 from equicaps.training.files import write_bytes
@@ -21,6 +22,7 @@ ModelOption = Annotated[
 ]
 Checkpoint = Annotated[str, typer.Argument(help=f"A shipped model ({', '.join(SHIPPED)}), or a file or folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
+Data = Annotated[str, typer.Option(help="digits (in the package), mnist, galaxies, or a FOLDER of classes.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace results that are already there (never an input).")]
 
 
@@ -34,6 +36,20 @@ def open_model(name: str) -> TurningModel:
     if path.is_dir() and name not in SHIPPED and not (path / "model.safetensors").exists():
         raise MisuseError(f"{path} holds no model.safetensors: it is not the folder of a finished training.")
     return load(name)
+
+
+def test_set(data: str, model: TurningModel) -> Dataset:
+    """By name, or the test part of a folder of the model's classes."""
+    if data == "digits":
+        return embedded_digits("test")
+    if data == "mnist":
+        return load_mnist("test")
+    if data == "galaxies":
+        return load_galaxies("test")
+    if not Path(data).is_dir():
+        raise MisuseError(f"{data!r} is neither a data set (digits, mnist, galaxies) nor a folder of images.")
+    colour = model.network.body.config.in_channels == 3
+    return load_folder(data, size=model.card.frame, channels=3 if colour else 1).test
 
 
 def show_json(value: Any) -> None:

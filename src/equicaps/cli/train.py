@@ -11,7 +11,7 @@ from rich.console import Console
 
 from equicaps.cli.errors import FAILED, reported, settings_reported
 from equicaps.cli.progress import TrainingBar, describe
-from equicaps.data import Augmentation, Dataset, embedded_digits, load_folder, load_mnist
+from equicaps.data import Augmentation, Dataset, embedded_digits, load_folder, load_galaxies, load_mnist
 from equicaps.models import PRESETS
 from equicaps.training import AnyAngle, Budget, MisuseError, Result, TrainConfig
 from equicaps.training import train as run
@@ -19,14 +19,15 @@ from equicaps.training.checkpoint import MODEL, has_checkpoint, load_checkpoint
 from equicaps.training.record import RESULT
 
 FOLDER_SIZE = 64
-DIGIT_SIZE = 32
+SIZES = {"digits": 32, "mnist": 32, "galaxies": 32}
+"""Data sets by name, and the sides to which their images are padded."""
 
 Schedule = Literal["one_cycle", "step"]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder of the run; by default runs/DATA-PRESET.")]
 
 
 def train(
-    data: Annotated[str, typer.Argument(help="digits (in the package), mnist, or a FOLDER with one folder per class.")],
+    data: Annotated[str, typer.Argument(help="digits (in the package), mnist, galaxies, or a FOLDER of classes.")],
     preset: Annotated[str | None, typer.Option(help=f"{', '.join(PRESETS)}.", show_default="steerable")] = None,
     out: Out = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")] = False,
@@ -45,7 +46,10 @@ def train(
     spread: Annotated[float | None, typer.Option(help="Weight of the spread loss.", show_default="0.3")] = None,
     reconstruction: Annotated[float | None, typer.Option(help="Weight of a decoder's loss.", show_default="0")] = None,
     upright: Annotated[bool, typer.Option("--upright", help="Train on images as they are, not turned.")] = False,
-    size: Annotated[int | None, typer.Option(help="Side of the images.", show_default="digits 32, folders 64")] = None,
+    balance: Annotated[bool, typer.Option("--balance", help="Repeat the images of rarer classes.")] = False,
+    size: Annotated[
+        int | None, typer.Option(help="Side of the images.", show_default="32, folders 64")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     save_every: Annotated[float, typer.Option(help="Minutes between checkpoints.")] = 4.0,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write logs for TensorBoard.")] = False,
@@ -57,12 +61,14 @@ def train(
     """
     console = Console(stderr=True, quiet=os.environ.get("RANK", "0") != "0")
     with settings_reported(console):
-        digits = data in ("digits", "mnist")
-        out = out or Path("runs") / f"{data if digits else Path(data).resolve().name}-{preset or 'steerable'}"
+        named = data in SIZES
+        out = out or Path("runs") / f"{data if named else Path(data).resolve().name}-{preset or 'steerable'}"
         saved = _saved(out) if resume else None
         config = saved or TrainConfig(Budget(minutes=2.0))
-        side = size or (saved.model.image_size if saved else DIGIT_SIZE if digits else FOLDER_SIZE)
+        side = size or (saved.model.image_size if saved else SIZES.get(data, FOLDER_SIZE))
         training, test = _load(data, side)
+        if balance:
+            training = training.balanced()
         model = {"preset": preset, "decoder": bool(reconstruction) or None, "image_size": side,
                  "num_classes": len(training.classes), "in_channels": training.images.shape[1]}  # fmt: skip
         optimiser = {"rate": rate, "schedule": schedule, "weight_decay": decay, "clip": clip, "ema": ema}
@@ -123,8 +129,10 @@ def _load(data: str, size: int) -> tuple[Dataset, Dataset]:
         return embedded_digits("train"), embedded_digits("test")
     if data == "mnist":
         return load_mnist("train"), load_mnist("test")
+    if data == "galaxies":
+        return load_galaxies("train"), load_galaxies("valid")  # the test split is for `equicaps audit`
     if not Path(data).is_dir():
-        raise MisuseError(f"{data!r} is neither 'digits' nor 'mnist' nor a folder of images.")
+        raise MisuseError(f"{data!r} is neither a data set ({', '.join(SIZES)}) nor a folder of images.")
     splits = load_folder(data, size=size)
     return splits.train, splits.test
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from equicaps.data import affnist, mnist, mnist_rot
+from equicaps.data import affnist, galaxies, mnist, mnist_rot
 from equicaps.data.dataset import Dataset
 from equicaps.data.embedded import embedded_digits
 from equicaps.data.locate import Collection, look
@@ -51,6 +51,8 @@ CATALOGUE = {
               mnist_rot.load_mnist_rot),
         Entry("affnist", "digits under small affine maps, 40x40", "not stated",
               {part: affnist.files(part) for part in ("train", "test")}, affnist.COLLECTION, affnist.load_affnist),
+        Entry("galaxies", "1,758 + 200 + 200 radio galaxies of FIRST, 4 classes", "non-commercial: see docs/data.md",
+              dict.fromkeys(galaxies.COUNTS, (galaxies.FILE,)), galaxies.COLLECTION, galaxies.load_galaxies),
     )
 }  # fmt: skip
 """Name -> data set."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -75,3 +75,10 @@ class Dataset:
         bounds = torch.arange(count + 1) * len(self) // count
         drawn = torch.rand(count, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         return self.take(bounds[:-1] + (drawn * bounds.diff()).long())
+
+    def balanced(self) -> "Dataset":
+        """Every class as often as the most frequent one, by repeating images; the name says so."""
+        most = int(self.labels.bincount(minlength=len(self.classes)).max())
+        places = [(self.labels == label).nonzero().flatten() for label in range(len(self.classes))]
+        chosen = torch.cat([found.repeat(-(-most // max(1, len(found))))[:most] for found in places])
+        return replace(self.take(chosen), name=f"{self.name}, classes balanced by repetition")

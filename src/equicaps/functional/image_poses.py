@@ -45,7 +45,7 @@ def image_poses(images: Float[Tensor, "batch channels height width"], taps: Taps
     ``image_poses(turned images).poses == turned poses``, with every pose turned too, to the bit under 90 degrees: the
     filters pair mirrored pixels before they add. Borders repeat the outermost pixel, so a constant image has no
     gradient anywhere. A zero gradient gives the undefined pose, activation 0 and finite derivatives; a gradient
-    :math:`\ell` near the floor (1e-5, images live in [0, 1]) gives a pose of length :math:`\tanh(\ell / 10^{-5})`.
+    :math:`\ell` near the floor (1e-5, images live in [0, 1]) gives a shorter pose.
 
     Args:
         images: row 0 is the top; poses have x right and y up.

@@ -48,7 +48,7 @@ def moment_route(
         \sum_i w_i = \tfrac12 \big(\textstyle\sum_i a_i + \langle\hat p, S_1\rangle\big)
 
     Equal to :func:`equicaps.functional.route` to rounding (a test), with the same guarantees; at an activation of
-    exactly 0 the derivative is the one from above, where ``route`` takes that of |a| as 0.
+    exactly 0 the derivative is the one from above, where ``route`` takes that of :math:`|a|` as 0.
 
     Args:
         votes: elements of SO(2), or zero vectors.

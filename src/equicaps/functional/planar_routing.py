@@ -22,6 +22,7 @@ from equicaps.numerics import (
     safe_normalize,
     safe_reciprocal,
     speaks,
+    steepened,
 )
 
 _PIECE = 2**18
@@ -58,7 +59,7 @@ def planar_route(
     r"""``route(SO2(), p ∘ t, a, sigma=Sigmoid(alpha, beta))`` with :math:`t` the linear image of ``features``.
 
     Equal to :func:`equicaps.functional.route` to rounding, values and gradients (a test); at an activation of exactly 0
-    the derivative is the one from above, where ``route`` takes that of |a| as 0. Three things make it fast:
+    the derivative is the one from above, where ``route`` takes that of :math:`|a|` as 0. Three things make it fast:
 
     - Algorithm 1 needs sums over votes only. With :math:`q = α\hat p/2`, one iteration is
       :math:`S = \sum_i a_i\, σ(\langle q, v_i\rangle + β - α/2)\, v_i`, and the mean distance is
@@ -248,7 +249,7 @@ class _Direction:
         self.scaled = resultant / self.floor
         self.square = above_zero(self.scaled.square().sum(0))
         z = self.square.sqrt()
-        self.tanh = torch.tanh(z)
+        self.tanh = torch.tanh(steepened(z))
         self.ratio = self.tanh / z
         self.fade = fade
         self.mean = self.scaled * self.ratio
@@ -259,7 +260,7 @@ class _Direction:
         d_value = d_value + self.value * (4 * d_presence * (1 - self.value.square().sum(0)))
         d_fade = (self.mean * d_value).sum(0)
         d_mean = self.fade * d_value
-        bend = (1 - self.tanh.square() - self.ratio) / self.square
+        bend = ((1 - self.tanh.square()) * (1 + 3 * self.square) - self.ratio) / self.square
         d_scaled = self.ratio * d_mean + self.scaled * (bend * (self.scaled * d_mean).sum(0))
         d_resultant = d_scaled / self.floor
         d_floor = -(d_resultant * self.scaled).sum(0) * (self.total > NO_EVIDENCE)

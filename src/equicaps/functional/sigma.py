@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Sigma(ABC):
-    """A map from negative distances (*batch, m, n) to weights, with m output and n input capsules.
+    """A map from negative distances ``(*batch, m, n)`` to weights, with m output and n input capsules.
 
     A frozen dataclass whose fields are numbers or zero-dimensional tensors; :class:`equicaps.nn.GroupCapsules` trains
     them.

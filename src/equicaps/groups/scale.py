@@ -48,7 +48,7 @@ class Scale(Group):
         return torch.exp(weighted_mean(self.log(elements), present)) * evidence(present).unsqueeze(-1)
 
     def distance(self, g: Float[Tensor, "*#batch 1"], h: Float[Tensor, "*#batch 1"]) -> Float[Tensor, "*batch"]:
-        """|log(p / q)|, the absolute log ratio."""
+        """Absolute value of log(p / q)."""
         return (self.log(g) - self.log(h)).abs().squeeze(-1)
 
     def exp(self, algebra: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch 1"]:

@@ -95,7 +95,7 @@ class HarmonicKernel(PoseKernel):
 
     @property
     def gain(self) -> float:
-        """The root of Σ_m |e^{imθ}|²."""
+        r"""The root of :math:`\sum_m |e^{imθ}|^2`."""
         return math.sqrt(1 + self.order)
 
     def convolve(

@@ -18,11 +18,11 @@ class CapsuleOutput(Protocol):
 
     @property
     def poses(self) -> Tensor:
-        """Output poses (*batch, m, d)."""
+        """Output poses ``(*batch, m, d)``."""
 
     @property
     def activations(self) -> Tensor:
-        """Output activations (*batch, m)."""
+        """Output activations ``(*batch, m)``."""
 
 
 class EquivarianceError(NamedTuple):
