@@ -59,15 +59,11 @@ PROTOCOLS = {
         lambda: AsTheyAre(regenerate_affnist("test", mnist("train"), mnist("test"))),
         size=40,
     ),
-    "upright": Protocol(
-        lambda: mnist("train"),
-        Augmentation(32, shift=2.0, scale=(0.85, 1.15)),
-        lambda: AnyAngle(mnist("test")),
-        views=1,
-    ),
+    "upright": Protocol(lambda: mnist("train"), Augmentation(32, shift=1.0), lambda: AnyAngle(mnist("test")), views=1),
 }
 """Name -> protocol. MNIST-rot is augmented with further turns; affNIST is trained on translated MNIST, never turned;
-upright digits are shifted and stretched along the axes, never turned."""
+upright digits are shifted by up to a pixel, never turned: stretching them, too, and training more than twice as long
+gave less (98.2 % upright, 95.9 % at any angle)."""
 
 QUICK = {
     name: replace(

@@ -50,7 +50,7 @@ class Run:
 
 RUNS = {
     "rotated-steerable": Run("rotated", "steerable", 9000, reconstruction=2.0),
-    "upright-steerable": Run("upright", "steerable", 7000),
+    "upright-steerable": Run("upright", "steerable", 3000),
     "mnist_rot-steerable": Run("mnist_rot", "steerable", 3500),
     "affnist-steerable": Run("affnist", "steerable", 2000),
     "rotated-steerable-reconstruction": Run("rotated", "steerable", 1500, consistency=0.0, reconstruction=2.0),
