@@ -9,8 +9,6 @@ from equicaps.experiments import report, tables
 from equicaps.experiments.published import GOALS
 from equicaps.training import MisuseError
 
-pytestmark = pytest.mark.xdist_group("reproduce")  # all in one process: `quick` takes long
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -17,8 +17,6 @@ from equicaps.experiments.session import Session
 from equicaps.groups import SO2
 from equicaps.training import MisuseError, TrainingError
 
-pytestmark = pytest.mark.xdist_group("reproduce")  # all in one process: `quick` takes long
-
 PICTURES = ("output_poses", "layer_poses", "reconstructions", "pose_error_by_class", "accuracy_by_angle")
 SOURCE = {"run", "seed", "config", "commit", "images_seen", "cpu_minutes", "trained_on", "tested_on", "test_images"}
 

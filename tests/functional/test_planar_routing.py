@@ -82,7 +82,7 @@ def test_gradients_are_correct_in_random_directions():
 
 
 def test_gradients_are_correct():
-    assert torch.autograd.gradcheck(routed, sample(torch.float64, windows=3), atol=1e-6)
+    assert torch.autograd.gradcheck(routed, sample(torch.float64, windows=1), atol=1e-6)
 
 
 def routed(*tensors):

@@ -12,7 +12,7 @@ from equicaps.metrics import evaluate, exactness
 from equicaps.models import GroupCapsNet
 
 ROOT = Path(__file__).resolve().parents[2]
-DIGITS = 400
+DIGITS = 250
 
 
 @pytest.fixture(scope="module", params=["digits", "digits-upright", "paper"])
