@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 import equicaps
 from equicaps.data import embedded_digits, rotate
 from equicaps.metrics import evaluate, exactness
-from equicaps.models import GroupCapsNet
+from equicaps.training import load_model
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = 250
@@ -17,12 +16,10 @@ DIGITS = 250
 
 @pytest.fixture(scope="module", params=["digits", "digits-upright", "paper"])
 def trained(request):
-    """The shipped models, and the paper's network after 14 CPU-minutes of training."""
+    """The shipped models, and the paper's network after 15 CPU-minutes of training."""
     if request.param != "paper":
         return equicaps.load(request.param).network
-    network = GroupCapsNet.from_preset("paper")
-    network.load_state_dict(load_file(ROOT / "results" / "time_to_accuracy_paper.safetensors"))
-    return network.eval()
+    return load_model(ROOT / "results" / "runs" / "rotated-paper.safetensors").network.eval()
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["upright", "turned"])
