@@ -21,18 +21,6 @@ settings.load_profile("equicaps")
 
 SHAPES = ((), (4,), (2, 3))
 
-# What takes long to set up is shared by a folder or a file: these tests stay in one process of `pytest -n`.
-SHARED_BY_FOLDER = {"cli", "experiments", "serve"}
-SHARED_BY_FILE = {"data", "docs", "models", "training"}
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        folder = item.path.parent.name
-        if folder in SHARED_BY_FOLDER | SHARED_BY_FILE:
-            item.add_marker(pytest.mark.xdist_group(folder if folder in SHARED_BY_FOLDER else item.path.stem))
-
 
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
