@@ -22,12 +22,13 @@ from equicaps.data import (
     rotate,
 )
 from equicaps.data.galaxies import SHA256
+from equicaps.experiments.runs import check_settings
 from equicaps.experiments.session import Record
 from equicaps.losses import Objective
 from equicaps.metrics import balanced_accuracy, exactness, pose_errors, wilson_interval
 from equicaps.models import CapsOutput, GroupCapsNet
 from equicaps.pretrained import Prediction, load
-from equicaps.training import AnyAngle, Budget, MisuseError, Model, Progress, TrainConfig, train
+from equicaps.training import AnyAngle, Budget, Model, Progress, TrainConfig, train
 from equicaps.training.checkpoint import MODEL
 from equicaps.training.config import Intervals
 from equicaps.training.files import prepare_folder, write_bytes
@@ -120,9 +121,7 @@ def trained(training: Training, results: Path, root: Path | None, watch: Watch |
     config = training.config()
     if (folder / MODEL).exists():
         record: Record = json.loads((folder / RESULT).read_text())
-        before = TrainConfig.from_dict(record["config"]).recipe()
-        if different := sorted(key for key, value in config.recipe().items() if before.get(key) != value):
-            raise MisuseError(f"{folder} was trained with other settings ({', '.join(different)}): remove it.")
+        check_settings(folder, record, config)
         return record
     result = train(
         config,

@@ -1,13 +1,13 @@
 """``results/galaxies.json`` to the tables and the picture of ``docs/galaxies.md``."""
 
 import re
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import torch
 
 from equicaps.data import Dataset
 from equicaps.experiments.galaxies import CENTRED, PERIODS, ROUND
+from equicaps.experiments.markdown import markdown_table
 from equicaps.experiments.session import Record
 from equicaps.training import MisuseError
 
@@ -35,7 +35,7 @@ def fill(text: str, tables: dict[str, str]) -> str:
         block = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
         if len(block.findall(text)) != 1:
             raise MisuseError(f"{PAGE} must hold '<!-- {name}: ... -->' and '<!-- end of {name} -->', once.")
-        text = block.sub(lambda found, table=table: f"{found[1]}\n{table}\n{found[2]}", text)  # type: ignore[misc]
+        text = block.sub(lambda found, table=table: f"{found[1]}\n{table}\n{found[2]}", text)  # type: ignore[misc] # bound at once
     return text
 
 
@@ -65,7 +65,7 @@ def results(record: Record) -> str:
             "answers changed by quarter turns", "by any angle"]  # fmt: skip
     first, runs = next(iter(rows.values())), record["runs"]
     commits = ", ".join(sorted({f"`{run['commit']}`" for run in runs}))
-    return _table(head, shown) + (
+    return markdown_table(head, shown) + (
         f"\nTest accuracy on {record['data']['images']} sources, mean over the seeds, with Wilson's 95 % interval; "
         f"every training saw {first['images_seen']:,} views. Differences are "
         f"paired, source by source, ± 1.96 standard errors. All {len(runs)} trainings took "
@@ -80,7 +80,9 @@ def classes(record: Record) -> str:
          f"{row['any_angle']['balanced_accuracy']:.1f} %", _seeds(row["any_angle"])]
         for method, row in record["rows"].items()
     ]  # fmt: skip
-    return _table(["at any angle", *record["data"]["classes"], "balanced accuracy", "accuracy, seed by seed"], rows)
+    return markdown_table(
+        ["at any angle", *record["data"]["classes"], "balanced accuracy", "accuracy, seed by seed"], rows
+    )
 
 
 def axes(record: Record, kind: str) -> str:
@@ -93,7 +95,7 @@ def axes(record: Record, kind: str) -> str:
     ]
     rows.append(["control: angle of another source", *(_spread(run["axes"][kind]["control"]) for run in runs)])
     head = ["median (quartiles) of the difference", *(f"seed {run['seed']}" for run in runs)]
-    return _table(head, rows) + f"\nChance is {PERIODS[kind] // 4}°.\n"
+    return markdown_table(head, rows) + f"\nChance is {PERIODS[kind] // 4}°.\n"
 
 
 def turning(record: Record) -> str:
@@ -105,7 +107,9 @@ def turning(record: Record) -> str:
         for row in curve
     ]  # fmt: skip
     exact = next(run["test"]["exactness"] for run in record["runs"] if "axes" in run)
-    return _table(["turned by", "answers changed", "pose, median", "pose, mean", "axis from moments, median"], rows) + (
+    return markdown_table(
+        ["turned by", "answers changed", "pose, median", "pose, mean", "axis from moments, median"], rows
+    ) + (
         f"\nQuarter turns of {exact['images']} images (as they are, and at any angle): {exact['predictions_changed']} "
         f"answers changed; scores change by at most {exact['scores']:.0e}, agreements by {exact['activations']:.0e}, "
         f"poses by {exact['poses']:.0e}.\n"
@@ -119,7 +123,7 @@ def trials(record: Record) -> str:
          f"{trial['cpu_minutes']:.1f}"]
         for trial in record["trials"]
     ]  # fmt: skip
-    return _table(["`steerable`, seed 0", "validation accuracy, any angle", "views seen", "CPU-minutes"], rows)
+    return markdown_table(["`steerable`, seed 0", "validation accuracy, any angle", "views seen", "CPU-minutes"], rows)
 
 
 def draw(path: Path, record: Record, data: Dataset) -> None:
@@ -183,8 +187,3 @@ def _spread(found: Record | None) -> str:
 
 def _degrees(value: float) -> str:
     return f"{value:.2f}°"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"

@@ -87,12 +87,7 @@ def execute(
         record: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
         if record["quick"] or quick:
             return record  # labelled as such, and refused by whoever wants the other
-        before = TrainConfig.from_dict(record["config"]).recipe()
-        if different := sorted(key for key, value in config.recipe().items() if before.get(key) != value):
-            raise MisuseError(
-                f"{folder / name}.json was trained with other settings ({', '.join(different)}): remove it, or choose "
-                "another results folder."
-            )
+        check_settings(folder / f"{name}.json", record, config)
         return record
     protocol = (QUICK if quick else PROTOCOLS)[run.protocol]
     if quick:
@@ -108,3 +103,13 @@ def execute(
     (unfinished / MODEL).replace(folder / f"{name}.safetensors")
     write_bytes(folder / f"{name}.json", (json.dumps(record, indent=1) + "\n").encode())
     return record
+
+
+def check_settings(path: Path, record: dict[str, Any], config: TrainConfig) -> None:
+    """Raise unless the record at ``path`` is of a training with these settings."""
+    before = TrainConfig.from_dict(record["config"]).recipe()
+    if different := sorted(key for key, value in config.recipe().items() if before.get(key) != value):
+        raise MisuseError(
+            f"{path} was trained with other settings ({', '.join(different)}): remove it, or choose another results "
+            "folder."
+        )

@@ -1,9 +1,10 @@
 """Records to Markdown; what was not run says so."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from equicaps.experiments import table1a, table1b
+from equicaps.experiments.markdown import markdown_table
 from equicaps.experiments.published import CHANGE, GOALS, Goal
 from equicaps.experiments.session import Record
 
@@ -64,7 +65,7 @@ def readme(records: Records) -> str:
     values = ours(records)
     rows = [[GOALS[key].what, _paper(GOALS[key]), f"**{_value(GOALS[key], values[key])}**"] for key in README_ROWS]
     return (
-        _table(["", "paper", "equicaps"], rows)
+        markdown_table(["", "paper", "equicaps"], rows)
         + "\nEvery figure with its training, data and cost: [results](docs/results.md). "
         + "`equicaps reproduce all` makes them again.\n"
     )
@@ -106,7 +107,9 @@ def guarantees(records: Records) -> str:
         [f"`{entry['preset']}`", *(f"{entry['curve']['accuracy'][at]:.1f} %" for at in places)]
         for entry in networks.values()
     ]
-    text = f"Accuracy on {first['curve']['test_images']:,} test digits, each turned by:\n\n" + _table(head, rows)
+    text = f"Accuracy on {first['curve']['test_images']:,} test digits, each turned by:\n\n" + markdown_table(
+        head, rows
+    )
     any_angle = (records["table1a"] or {}).get("cells", {}).get("whole", {}).get("rotated")
     if any_angle:
         mean, median = (f"{any_angle[f'pose_error_{kind}']:.1f}°" for kind in ("mean", "median"))
@@ -130,7 +133,7 @@ def _glance(records: Records) -> str:
         target = "" if goal.target is None else f"{sign} {_number(goal.target, goal.unit)}"
         verdict = {None: "", True: "yes", False: "**no**"}[reached]
         rows.append([goal.what, _paper(goal), goal.where, target, _value(goal, value), verdict])
-    return _table(["", "paper", "there", "target", "equicaps", "reached"], rows)
+    return markdown_table(["", "paper", "there", "target", "equicaps", "reached"], rows)
 
 
 def _unchanged(record: Record | None) -> bool:
@@ -154,7 +157,7 @@ def _exactness(record: Record | None) -> str:
         ]
         for entry in networks.values()
     ]
-    text = _table(["trained on upright digits", *(f"{angle}°" for angle in angles), "any angle"], rows)
+    text = markdown_table(["trained on upright digits", *(f"{angle}°" for angle in angles), "any angle"], rows)
     text += "\nWhat a turn by 90, 180 and 270 degrees changes, at most, in float32 (the paper: numerical errors "
     text += f"< {CHANGE:g}):\n\n"
     text += _deviations(networks)
@@ -170,7 +173,7 @@ def _deviations(networks: Mapping[str, Record]) -> str:
         for entry in networks.values()
         for name, found in entry["deviations"].items()
     ]  # fmt: skip
-    return _table(["", "digits", "predictions changed", "scores", "agreements", "poses"], changes)
+    return markdown_table(["", "digits", "predictions changed", "scores", "agreements", "poses"], changes)
 
 
 def _accuracy(record: Record | None) -> str:
@@ -183,7 +186,7 @@ def _accuracy(record: Record | None) -> str:
             rows.append([f"paper: {goals[0].where.split(', ')[1]}", *map(_paper, goals)])
         values = [cells[column] and cells[column]["accuracy"] for column in COLUMNS]
         rows.append([LABELS[name], *(_value(goal, value) for goal, value in zip(goals, values, strict=True))])
-    text = _table(["", *COLUMNS.values()], rows)
+    text = markdown_table(["", *COLUMNS.values()], rows)
     entries = [cells[column] for column in COLUMNS for cells in record["cells"].values() if cells[column]]
     return text + _provenance(entries)
 
@@ -192,7 +195,7 @@ def _same_budget(records: Records) -> str:
     entries = (records["table1a"] or {}).get("same_budget", dict.fromkeys(table1a.EXTRA))
     rows = [[f"`{run}`", *_cost(entry), *_both(entry), *_pose(entry)] for run, entry in entries.items()]
     head = ["", "images seen", "CPU-min", "accuracy", "of agreements", "pose error mean / median"]
-    text = "The same number of images, MNIST turned on the fly:\n\n" + _table(head, rows)
+    text = "The same number of images, MNIST turned on the fly:\n\n" + markdown_table(head, rows)
     text += "\nA budget of CPU-minutes instead, planned before the start (`experiments/time_to_accuracy.py`):\n\n"
     rows = []
     for preset in ("paper", "steerable"):
@@ -202,7 +205,7 @@ def _same_budget(records: Records) -> str:
             last = record["curve"][-1]
             entry = {**last, "images_seen": last["images"], "agreement_accuracy": last["accuracy_of_agreements"]}
         rows.append([f"`{preset}`", *_cost(entry), *_both(entry), *_pose(entry)])
-    return text + _table(head, rows)
+    return text + markdown_table(head, rows)
 
 
 def _poses(record: Record | None) -> str:
@@ -214,7 +217,7 @@ def _poses(record: Record | None) -> str:
     for run, entry in record["extra"].items():
         rows.append([f"`{run}`, a shorter training", "", *_mean_median(entry)])
     text = "Degrees between the pose of a turned test digit and the turned pose of the upright one, true class.\n\n"
-    text += _table(["", "paper, mean", "mean", "median"], rows)
+    text += markdown_table(["", "paper, mean", "mean", "median"], rows)
     text += "\n" + _picture(
         "pose_error_by_class",
         f"Figure 5: the share of test digits in each bin of {table1b.BIN} degrees of pose error, class by class.",
@@ -240,7 +243,7 @@ def _provenance(entries: Iterable[Record]) -> str:
         return ""
     head = ["training", "trained on", "tested on", "test images", "images seen", "CPU-min", "accuracy",
             "of agreements", "seed", "commit"]  # fmt: skip
-    return "\n<details><summary>Trainings</summary>\n\n" + _table(head, rows) + "\n</details>\n"
+    return "\n<details><summary>Trainings</summary>\n\n" + markdown_table(head, rows) + "\n</details>\n"
 
 
 def _cost(entry: Record | None) -> list[str]:
@@ -285,8 +288,3 @@ def _value(goal: Goal, value: float | None) -> str:
 
 def _number(value: float, unit: str = "%") -> str:
     return f"{value:.2f} %" if unit == "%" else f"{value:.2f}°"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"

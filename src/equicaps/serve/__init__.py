@@ -1,8 +1,8 @@
 """A page to play with, on this machine only: ``equicaps serve``; needs ``pip install equicaps[serve]``."""
 
 try:
-    import fastapi  # noqa: F401
-    import uvicorn  # noqa: F401
+    import fastapi  # noqa: F401 - only to see whether it is there
+    import uvicorn  # noqa: F401 - likewise
 except ImportError as error:
     raise ImportError("The page needs FastAPI and uvicorn: pip install 'equicaps[serve]'.") from error
 

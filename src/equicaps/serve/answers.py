@@ -13,6 +13,7 @@ from torch import Tensor
 from equicaps.data import embedded_digits, turn
 from equicaps.functional import Capsules
 from equicaps.groups import SO2
+from equicaps.numerics import NO_EVIDENCE, at_least
 from equicaps.pretrained import TurningModel
 from equicaps.pretrained.files import Answer, answers
 from equicaps.pretrained.images import to_network
@@ -175,7 +176,7 @@ def _layer(layer: Capsules, shown: int) -> Layer:
     chosen = slice(shown, shown + 1) if side > 1 else slice(None)
     poses, activations = poses[chosen].flatten(0, 2), activations[chosen].flatten()
     defined = SO2().presence(poses) > 0.5
-    lengths = activations.clamp(min=0) * defined / activations.max().clamp(min=1e-6)
+    lengths = activations.clamp(min=0) * defined / at_least(activations.max(), NO_EVIDENCE)
     arrows = torch.nn.functional.normalize(poses, dim=-1) * lengths.unsqueeze(-1)
     return Layer(side, capsules, shown if side > 1 else None, [(round(x, 3), round(y, 3)) for x, y in arrows.tolist()])
 
