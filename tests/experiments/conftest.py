@@ -16,6 +16,7 @@ def quick(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("reproduce") / "quick"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "QUICK_STEPS", 1)
+        patch.setattr(runs, "QUICK_IMAGES", 40)
         patch.setattr(protocols, "QUICK_EVERY", 25)
         patch.setattr(exactness, "STEP", 90)
         patch.setattr("torch.set_num_threads", lambda count: None)

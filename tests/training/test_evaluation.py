@@ -5,7 +5,7 @@ import torch
 from small_training import TURNED, config, digits, network
 
 from equicaps.models.output import CapsOutput
-from equicaps.training import AnyAngle, AsTheyAre, World
+from equicaps.training import AnyAngle, AsTheyAre, Intervals, World
 from equicaps.training import loop as module
 
 
@@ -38,10 +38,10 @@ def test_a_part_of_a_set_in_the_order_of_its_classes_has_all_of_them(protocol):
 
 
 def test_the_zeros_of_all_classes_are_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "ZERO_IMAGES", 6)
     seen = []
     monkeypatch.setattr(module, "class_zeros", lambda net, images, labels, classes: seen.append(labels) or [0.0])
     data = in_the_order_of_classes()
     world = World(torch.device("cpu"))
-    module._Run(config(2), network(), data, TURNED, world, tmp_path, None, None, False)._zeros()
+    few = config(2, intervals=Intervals(evaluation_images=6))
+    module._Run(few, network(), data, TURNED, world, tmp_path, None, None, False)._zeros()
     assert [labels.tolist() for labels in seen] == [[0, 0, 1, 1, 2, 2]]

@@ -15,6 +15,8 @@ from equicaps.training.record import RESULT
 
 RUNS_FOLDER = "runs"
 QUICK_STEPS = 10
+QUICK_IMAGES = 200
+"""Give the zero angles."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def execute(
         return record
     protocol = (QUICK if quick else PROTOCOLS)[run.protocol]
     if quick:
-        config = replace(config, intervals=replace(config.intervals, evaluations=1))
+        config = replace(config, intervals=replace(config.intervals, evaluations=1, evaluation_images=QUICK_IMAGES))
     result = train(
         config, protocol.training(), protocol.augmentation, folder=unfinished, evaluation=protocol.test(),
         resume=True, watch=watch,

@@ -100,7 +100,7 @@ class Intervals:
     evaluations: int = 10
     """Evenly spaced, the last one at the end."""
     evaluation_images: int | None = 2000
-    """How many images all but the last evaluation look at, from all over the set; None: all."""
+    """How many images all but the last evaluation look at, and how many give the zero angles; None: all."""
     checkpoint_seconds: float = 240.0
     checkpoint_steps: int | None = None
 

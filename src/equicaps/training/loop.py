@@ -35,8 +35,6 @@ from equicaps.training.record import Record, write_result
 from equicaps.training.sampler import Augmentation
 from equicaps.training.trainer import StepFigures, Trainer
 
-ZERO_IMAGES = 2000
-
 
 class Progress(NamedTuple):
     """Where a training stands, for a progress bar."""
@@ -246,7 +244,7 @@ class _Run:
 
     def _zeros(self) -> list[float]:
         """The angles that the network gives to upright images, from some of the training images as they are."""
-        some = self.data.some(ZERO_IMAGES)
+        some = self.data.some(self.config.intervals.evaluation_images)
         ready = CentredViews(self.config.model.image_size)(some.images).images
         network = on_cpu(self.trainer.best.eval())
         return class_zeros(network, ready, some.labels, classes=len(some.classes))
