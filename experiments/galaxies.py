@@ -22,7 +22,8 @@ from PIL import Image
 
 from equicaps.data import load_galaxies
 from equicaps.experiments.galaxies import METHODS, NAME, TRIALS, WORKSHOP, Training, measure, trained
-from equicaps.experiments.galaxies_page import PAGE, PICTURE, draw, fill, tables
+from equicaps.experiments.galaxies_page import PAGE, PICTURE, draw, tables
+from equicaps.experiments.markdown import filled
 from equicaps.training import Progress, TrainingError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,7 +73,7 @@ def show(progress: Progress) -> None:
 def write_page(results: Path, data: Path | None) -> None:
     record = json.loads((results / f"{NAME}.json").read_text())
     page = ROOT / PAGE
-    page.write_text(fill(page.read_text(encoding="utf-8"), tables(record)), encoding="utf-8")
+    page.write_text(filled(page, tables(record)), encoding="utf-8")
     draw(ROOT / PICTURE, record, load_galaxies("test", data))
 
 

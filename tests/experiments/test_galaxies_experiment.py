@@ -9,7 +9,8 @@ import torch
 
 from equicaps.data import Dataset, principal_axis, rotate
 from equicaps.experiments.galaxies import METHODS, answers, axes, fit_offsets, spread, summary, turning
-from equicaps.experiments.galaxies_page import PAGE, PICTURE, draw, fill, tables
+from equicaps.experiments.galaxies_page import PAGE, PICTURE, draw, tables
+from equicaps.experiments.markdown import filled
 from equicaps.models import CapsOutput, GroupCapsNet
 from equicaps.pretrained import Prediction
 from equicaps.training import MisuseError
@@ -154,13 +155,15 @@ def test_tables_say_what_the_record_says(record):
     assert tables(changed)["results"] != made["results"]
 
 
-def test_blocks_are_replaced_and_missing_ones_refused():
-    page = "a\n<!-- results: by hand? no -->\nold\n<!-- end of results -->\nb\n"
-    filled = fill(page, {"results": "new \\1\n"})
-    assert filled == "a\n<!-- results: by hand? no -->\n\nnew \\1\n\n<!-- end of results -->\nb\n"
-    assert fill(filled, {"results": "new \\1\n"}) == filled
+def test_blocks_are_replaced_and_missing_ones_refused(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- results: by hand? no -->\nold\n<!-- end of results -->\nb\n")
+    text = filled(page, {"results": "new \\1\n"})
+    assert text == "a\n<!-- results: by hand? no -->\n\nnew \\1\n\n<!-- end of results -->\nb\n"
+    page.write_text(text)
+    assert filled(page, {"results": "new \\1\n"}) == text
     with pytest.raises(MisuseError, match="must hold '<!-- axes: "):
-        fill(page, {"axes": ""})
+        filled(page, {"axes": ""})
 
 
 def test_the_picture_is_drawn(record, tmp_path):
@@ -172,6 +175,6 @@ def test_the_picture_is_drawn(record, tmp_path):
 
 
 def test_the_page_holds_what_the_committed_record_gives():
-    text = (ROOT / PAGE).read_text(encoding="utf-8")
-    assert fill(text, tables(json.loads(RECORD.read_text()))) == text, "run python experiments/galaxies.py --page"
+    text = filled(ROOT / PAGE, tables(json.loads(RECORD.read_text())))
+    assert text == (ROOT / PAGE).read_text(encoding="utf-8"), "run python experiments/galaxies.py --page"
     assert (ROOT / PICTURE).stat().st_size < 300_000

@@ -10,6 +10,7 @@ from equicaps.experiments.published import GOALS
 from equicaps.training import MisuseError
 
 ROOT = Path(__file__).resolve().parents[2]
+START, END = "<!-- results: written by equicaps reproduce -->", "<!-- end of results -->"
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def checkout(tmp_path, quick) -> Path:
     (tmp_path / "results").mkdir()
     (tmp_path / "docs").mkdir()
     for page in ("README.md", "docs/guarantees.md"):
-        (tmp_path / page).write_text(f"# x\n\n{report.START}\n{report.END}\n\nafter\n")
+        (tmp_path / page).write_text(f"# x\n\n{START}\n{END}\n\nafter\n")
     for name in ("exactness", "table1a", "table1b", "figures"):
         content = json.loads((quick / f"{name}.json").read_text()) | {"quick": False}
         (tmp_path / "results" / f"{name}.json").write_text(json.dumps(content))
@@ -60,8 +61,8 @@ def test_a_page_typed_by_hand_is_noticed(checkout):
 def test_only_what_is_between_the_markers_changes(checkout):
     report.main(["--root", str(checkout)])
     text = (checkout / "README.md").read_text()
-    assert text.startswith(f"# x\n\n{report.START}\n\n|  | paper | equicaps |")
-    assert text.endswith(f"{report.END}\n\nafter\n")
+    assert text.startswith(f"# x\n\n{START}\n\n|  | paper | equicaps |")
+    assert text.endswith(f"{END}\n\nafter\n")
 
 
 def test_the_page_of_guarantees_has_the_curve_and_what_quarter_turns_change(checkout):
@@ -79,7 +80,7 @@ def test_the_page_of_guarantees_has_the_curve_and_what_quarter_turns_change(chec
 
 
 @pytest.mark.parametrize(
-    "text", ["nothing", report.START, f"{report.END} {report.START}", f"{report.START} {report.START} {report.END}"]
+    "text", ["nothing", START, f"{END}\n{START}\n", f"{START}\n{START}\n{END}", f"{START}\n{END}\n{END}"]
 )
 def test_a_readme_without_its_markers_is_refused(checkout, text):
     (checkout / "README.md").write_text(text)

@@ -1,6 +1,5 @@
 """``results/galaxies.json`` to the tables and the picture of ``docs/galaxies.md``."""
 
-import re
 from pathlib import Path
 
 import torch
@@ -27,16 +26,6 @@ KINDS = {
     "axis": f"all with minor / major axis < {ROUND}",
     "centroid": f"all with their light > {CENTRED} pixels off the middle",
 }
-
-
-def fill(text: str, tables: dict[str, str]) -> str:
-    """The page with everything between ``<!-- NAME: ... -->`` and ``<!-- end of NAME -->`` replaced."""
-    for name, table in tables.items():
-        block = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
-        if len(block.findall(text)) != 1:
-            raise MisuseError(f"{PAGE} must hold '<!-- {name}: ... -->' and '<!-- end of {name} -->', once.")
-        text = block.sub(lambda found, table=table: f"{found[1]}\n{table}\n{found[2]}", text)  # type: ignore[misc] # bound at once
-    return text
 
 
 def tables(record: Record) -> dict[str, str]:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from equicaps.experiments import tables
+from equicaps.experiments.markdown import filled
 from equicaps.experiments.session import Record
 from equicaps.training import MisuseError
 from equicaps.training.files import write_bytes
@@ -16,7 +17,6 @@ from equicaps.training.files import write_bytes
 NAMES = ("exactness", "table1a", "table1b", "figures", "time_to_accuracy_steerable", "time_to_accuracy_paper")
 PAGE, README = Path("docs") / "results.md", Path("README.md")
 GUARANTEES = Path("docs") / "guarantees.md"
-START, END = "<!-- results: written by equicaps reproduce -->", "<!-- end of results -->"
 
 
 def load(results: Path) -> tables.Records:
@@ -37,17 +37,8 @@ def written(root: Path, results: Path) -> dict[Path, str]:
     records = load(results)
     tables_of = {README: tables.readme(records), GUARANTEES: tables.guarantees(records)}
     return {root / PAGE: tables.page(records)} | {
-        root / page: between_markers(root / page, table) for page, table in tables_of.items()
+        root / page: filled(root / page, {"results": table}) for page, table in tables_of.items()
     }
-
-
-def between_markers(page: Path, table: str) -> str:
-    """The page's text with everything between the two markers replaced."""
-    text = page.read_text(encoding="utf-8")
-    if text.count(START) != 1 or text.count(END) != 1 or text.index(START) > text.index(END):
-        raise MisuseError(f"{page} must hold {START!r} and then {END!r}, each once: put them where the table goes.")
-    before, rest = text.split(START)
-    return f"{before}{START}\n\n{table}\n{END}{rest.split(END)[1]}"
 
 
 def update(root: Path, results: Path) -> list[Path]:
