@@ -7,6 +7,7 @@ from functools import cache
 from equicaps.data import (
     ROTATED,
     TRANSLATED,
+    UPRIGHT,
     Augmentation,
     Dataset,
     embedded_digits,
@@ -59,10 +60,10 @@ PROTOCOLS = {
         lambda: AsTheyAre(regenerate_affnist("test", mnist("train"), mnist("test"))),
         size=40,
     ),
-    "upright": Protocol(lambda: mnist("train"), Augmentation(32, shift=1.0), lambda: AnyAngle(mnist("test")), views=1),
+    "upright": Protocol(lambda: mnist("train"), UPRIGHT, lambda: AnyAngle(mnist("test")), views=1),
 }
 """Name -> protocol. MNIST-rot is augmented with further turns; affNIST is trained on translated MNIST, never turned;
-upright digits are shifted by up to a pixel, never turned."""
+upright digits are as they are."""
 
 QUICK = {
     name: replace(

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,18 @@ QUICK_IMAGES = 200
 
 @dataclass(frozen=True)
 class Run:
-    """A preset on a protocol for a number of steps of 64 views."""
+    """A preset on a protocol for a number of steps of 64 views, or for as many as fit into CPU-minutes."""
 
     protocol: str
     preset: str
-    steps: int
+    steps: int | None = None
+    _: KW_ONLY
+    minutes: float | None = None
     consistency: float = 0.3
     reconstruction: float = 0.0
     spread: float = 0.3
     rate: float = 6e-3
+    clip: float | None = None
 
     def config(self, *, quick: bool = False) -> TrainConfig:
         """The training that this is."""
@@ -38,9 +41,9 @@ class Run:
         # The paper's blocks need multiples of 32.
         pad = bool(protocol.size % 32) and not self.preset.startswith("steerable")
         return TrainConfig(
-            Budget(steps=QUICK_STEPS if quick else self.steps),
+            Budget(steps=QUICK_STEPS) if quick else Budget(steps=self.steps, minutes=self.minutes),
             Model(self.preset, image_size=protocol.size, pad=pad, decoder=self.reconstruction > 0),
-            Optimiser(rate=self.rate),
+            Optimiser(rate=self.rate, clip=self.clip),
             Objective(
                 spread=self.spread,
                 consistency=self.consistency if views == 2 else 0.0,
@@ -52,7 +55,7 @@ class Run:
 
 RUNS = {
     "rotated-steerable": Run("rotated", "steerable", 9000, reconstruction=2.0),
-    "upright-steerable": Run("upright", "steerable", 3000),
+    "upright-steerable": Run("upright", "steerable", 3000, clip=1.0),
     "mnist_rot-steerable": Run("mnist_rot", "steerable", 3500),
     "affnist-steerable": Run("affnist", "steerable", 2000),
     "rotated-steerable-reconstruction": Run("rotated", "steerable", 1500, consistency=0.0, reconstruction=2.0),
@@ -70,6 +73,7 @@ RUNS = {
     "rotated-paper": Run("rotated", "paper", 800, spread=1.0, rate=3e-3),
     "rotated-capsules_only": Run("rotated", "capsules_only", 800, spread=1.0, rate=3e-3),
     "rotated-steerable-short": Run("rotated", "steerable", 800),
+    "rotated-steerable-minutes": Run("rotated", "steerable", minutes=15.0),
 }
 """Name -> training; roughly in order of importance."""
 
