@@ -1,16 +1,10 @@
 """Trained weights as ONNX and torch.export: the same answers on 1,000 digits; and the comparison can fail."""
 
-from pathlib import Path
-
 import pytest
 import torch
-from safetensors.torch import load_file
 
-from equicaps import export
+from equicaps import export, load
 from equicaps.data import embedded_digits, rotate
-from equicaps.models import GroupCapsNet
-
-WEIGHTS = Path(__file__).parents[1] / "results" / "time_to_accuracy_steerable.safetensors"
 
 
 def turned_digits(count):
@@ -39,9 +33,7 @@ def test_onnx_and_torch_agree_to_1e_minus_5_on_1000_digits(tmp_path):
 
 @pytest.fixture(scope="module")
 def network():
-    network = GroupCapsNet.from_preset("steerable").eval()
-    network.load_state_dict(load_file(WEIGHTS))
-    return network
+    return load("digits-upright").network
 
 
 def program(network, scores=0.0, agreements=0.0, poses=0.0):

@@ -67,6 +67,15 @@ def test_consistency_compares_the_two_halves_of_the_batch():
     assert only(off, images, labels, degrees).item() == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.parametrize("labels", [[0], [1, 0, 1], [0, 1, 1, 0]], ids=str)
+def test_batches_that_are_not_two_views_of_each_image_are_refused(labels):
+    out, images = output(torch.zeros(len(labels), 2)), torch.zeros(len(labels), 1, 2, 2)
+    rest = images, torch.tensor(labels), torch.zeros(len(labels))
+    with pytest.raises(ValueError, match=r"two views of each image.*Objective\(consistency=0\)"):
+        Objective()(out, *rest)
+    assert Objective(consistency=0.0)(out, *rest).isfinite()
+
+
 def test_true_poses_are_those_of_the_label():
     out = output(torch.zeros(3, 2))
     assert true_poses(out, torch.tensor([0, 1, 1]))[2].tolist() == pytest.approx([math.cos(2), math.sin(2)])

@@ -73,6 +73,12 @@ class Objective:
                 )
             total = total + self.reconstruction * F.mse_loss(output.reconstruction, images)
         if self.consistency:
+            if len(labels) % 2 or not torch.equal(*labels.chunk(2)):
+                raise ValueError(
+                    "Objective: `consistency` compares two views of each image, so the second half of a batch must "
+                    f"show the images of the first, turned, but the labels are {labels.tolist()}: repeat the images, "
+                    "or use Objective(consistency=0)."
+                )
             first, second = true_poses(output, labels).chunk(2)
             before, after = degrees.chunk(2)
             total = total + self.consistency * pose_consistency(first, second, after - before)

@@ -17,6 +17,9 @@ from equicaps.models.output import CapsOutput
 AGREED = 0.3
 """Length of the mean pose of a class from which on its images count as upright alike."""
 
+UNDEFINED = 180.0
+"""Degrees: the error of an undefined pose."""
+
 Network = Callable[[Tensor], CapsOutput]
 
 
@@ -32,6 +35,8 @@ class PoseError(NamedTuple):
 
     mean: float
     median: float
+    undefined: float
+    """Percent of the images with an undefined pose, which count as 180 degrees."""
 
 
 class Evaluation(NamedTuple):
@@ -49,6 +54,8 @@ class Exactness(NamedTuple):
     scores: float
     activations: float
     poses: float
+    poses_defined: float
+    """Percent of all poses."""
 
 
 class LayerExactness(NamedTuple):
@@ -61,7 +68,9 @@ class LayerExactness(NamedTuple):
 
 
 def accuracy(output: CapsOutput, labels: Int[Tensor, " batch"]) -> Accuracy:
-    """Of both outputs."""
+    """Of both outputs; NaN is nobody's answer and raises."""
+    if not (output.scores.isfinite().all() and output.activations.isfinite().all()):
+        raise ValueError("accuracy: the network's answers are not finite: its weights or its input hold NaN.")
     correct = [(values.argmax(-1) == labels).double().mean().item() * 100 for values in output[:2]]
     return Accuracy(*correct)
 
@@ -93,7 +102,7 @@ def pose_errors(
     expected = group.compose(group.exp(torch.deg2rad(degrees).unsqueeze(-1)), upright)
     angle = group.log(group.compose(group.inverse(expected), turned)).squeeze(-1)
     defined = (group.presence(upright) > 0.5) & (group.presence(turned) > 0.5)
-    return torch.where(defined, torch.rad2deg(angle).abs(), torch.full_like(angle, 180.0))
+    return torch.where(defined, torch.rad2deg(angle).abs(), torch.full_like(angle, UNDEFINED))
 
 
 @torch.no_grad()
@@ -107,8 +116,9 @@ def evaluate(
     batch: int = 250,
 ) -> Evaluation:
     """Accuracy and pose error on every image turned by a seeded uniform angle."""
+    _some("evaluate", images)
     generator = torch.Generator().manual_seed(seed)
-    degrees = torch.rand(len(images), generator=generator) * 360
+    degrees = (torch.rand(len(images), generator=generator) * 360).to(images.device)
     outputs, errors = [], []
     for x, y, angle in zip(images.split(batch), labels.split(batch), degrees.split(batch), strict=True):
         upright, turned = network(rotate(x, torch.zeros_like(angle), size)), network(rotate(x, angle, size))
@@ -117,7 +127,8 @@ def evaluate(
     sizes = torch.tensor([len(x) for x in images.split(batch)], dtype=torch.float64)
     mean = (torch.tensor(outputs, dtype=torch.float64) * sizes[:, None]).sum(0) / sizes.sum()
     error = torch.cat(errors)
-    return Evaluation(Accuracy(*mean.tolist()), PoseError(error.mean().item(), error.median().item()))
+    undefined = (error == UNDEFINED).double().mean().item() * 100
+    return Evaluation(Accuracy(*mean.tolist()), PoseError(error.mean().item(), error.median().item(), undefined))
 
 
 @torch.no_grad()
@@ -152,10 +163,11 @@ def quarter_turns(capsules: Capsules, quarters: int) -> Capsules:
 @torch.no_grad()
 def exactness(network: Network, images: Float[Tensor, "n channels height width"], *, batch: int = 250) -> Exactness:
     """DESIGN.md 7.1: what changes when images are turned by 90, 180 and 270 degrees."""
-    changed, worst = 0, torch.zeros(3, dtype=torch.float64)
+    _some("exactness", images)
+    changed, defined_poses, worst = 0, [], torch.zeros(3, dtype=torch.float64)
     for still, turned, quarters in _turned(network, images, batch):
         changed += int((still.scores.argmax(-1) != turned.scores.argmax(-1)).sum())
-        angle = torch.tensor([quarters * torch.pi / 2], dtype=images.dtype)
+        angle = still.poses.new_tensor([quarters * torch.pi / 2])
         expected = SO2().compose(SO2().exp(angle), still.poses)
         defined = (SO2().presence(still.poses) > 0.5).unsqueeze(-1)
         deviations = (
@@ -163,9 +175,11 @@ def exactness(network: Network, images: Float[Tensor, "n channels height width"]
             (turned.activations - still.activations).abs().max(),
             ((turned.poses - expected) * defined).abs().max(),
         )
-        worst = torch.maximum(worst, torch.stack(deviations).double())
+        worst = torch.maximum(worst, torch.stack(deviations).double().cpu())
+        defined_poses.append(defined.double().mean().item() * len(defined))
     scores, activations, poses = worst.tolist()
-    return Exactness(len(images), changed, scores, activations, poses)
+    share = 100 * sum(defined_poses) / (3 * len(images))
+    return Exactness(len(images), changed, scores, activations, poses, share)
 
 
 @torch.no_grad()
@@ -179,15 +193,23 @@ def layer_exactness(
         images: to turn.
         batch: how many at once.
     """
+    _some("layer_exactness", images)
     found = []
     for x in images.split(batch):
         still = capsules(x)
+        if not still:
+            return []
         for quarters in (1, 2, 3):
             turned = capsules(torch.rot90(x, quarters, (-2, -1)))
             expected = (quarter_turns(layer, quarters) for layer in still)
             found.append(torch.stack(list(map(_layer_changes, turned, expected))))
     worst = torch.stack(found).amax(0)  # NaN wins: it must not pass for 0
     return [LayerExactness(change / (largest or 1.0), poses) for change, largest, poses in worst.tolist()]
+
+
+def _some(where: str, images: Tensor) -> None:
+    if not len(images):
+        raise ValueError(f"{where}: there are no images to measure on.")
 
 
 def _layer_changes(actual: Capsules, expected: Capsules) -> Float[Tensor, "3"]:

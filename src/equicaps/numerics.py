@@ -7,6 +7,7 @@ of the sum it came from, :math:`1/\ell` becomes :math:`\tanh(\ell/\varphi)/\ell`
 instead of rounding noise blown up to a direction.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -73,10 +74,14 @@ def full_precision(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        devices = {value.device.type for value in args if isinstance(value, Tensor)}
-        if not any(torch.is_autocast_enabled(device) for device in devices):
+        given = (*args, *kwargs.values())
+        devices = {value.device.type for value in given if isinstance(value, Tensor)}
+        affected = [device for device in devices if torch.is_autocast_enabled(device)]
+        if not affected:
             return function(*args, **kwargs)
-        with torch.autocast(devices.pop(), enabled=False):
+        with contextlib.ExitStack() as stack:
+            for device in affected:
+                stack.enter_context(torch.autocast(device, enabled=False))
             return function(*args, **kwargs)
 
     return call

@@ -1,24 +1,22 @@
 """``equicaps audit``, ``info``, ``data``, ``bench`` and ``export`` as a user sees them."""
 
 import json
-from pathlib import Path
 
 import pytest
 from commands import failed_cleanly, save_network
-from safetensors.torch import load_file
 
 from equicaps import export as exporting
+from equicaps import load
 from equicaps.data import embedded_digits
 from equicaps.data.images import open_image
 
-WEIGHTS = Path(__file__).parents[2] / "results" / "time_to_accuracy_steerable.safetensors"
 QUICK = ("--images", 12, "--step", 45)
 
 
 @pytest.fixture
 def trained_file(tmp_path):
     """Exact to 1e-4 is promised for trained weights; scores of untrained ones are too large for an absolute limit."""
-    return save_network(tmp_path / "trained.safetensors", weights=load_file(WEIGHTS))
+    return save_network(tmp_path / "trained.safetensors", weights=load("digits-upright").network.state_dict())
 
 
 def test_a_trained_network_gets_its_certificate(run, trained_file, tmp_path):

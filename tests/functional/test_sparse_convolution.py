@@ -144,6 +144,13 @@ def test_equal_weights_pool_like_the_average(dtype, tolerance):
     assert not torch.allclose(agreement_pool(features, one.flatten(-2)), F.avg_pool2d(features, 2))
 
 
+def test_autocast_does_not_reach_the_pooling():
+    features, weights = torch.randn(2, 3, 6, 4), torch.rand(2, 3, 2, 5, 12)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = agreement_pool(features, weights)
+    torch.testing.assert_close(found, agreement_pool(features, weights), rtol=0, atol=0)
+
+
 def test_windows_without_agreement_pool_to_zero(dtype):
     features = torch.randn(1, 1, 2, 2, dtype=dtype, requires_grad=True)
     pooled = agreement_pool(features, torch.zeros(1, 1, 1, 3, 4, dtype=dtype))

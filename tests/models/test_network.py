@@ -118,6 +118,12 @@ def test_padding_accepts_any_size_and_stays_exact(size):
     assert found.activations < 1e-4
 
 
+@pytest.mark.parametrize("side", [4095, 4097, 5001])
+def test_padding_never_crops(side):
+    ready = network("paper", pad=True).prepare(torch.ones(1, 1, side, 8))
+    assert ready.shape == (1, 1, 32 * math.ceil(side / 32), 32)
+
+
 @pytest.mark.usefixtures("without_shape_checks")
 def test_bad_images_are_explained():
     net = network("steerable")
@@ -129,6 +135,8 @@ def test_bad_images_are_explained():
         net([1.0])
     with pytest.raises(ValueError, match="NaN or infinite pixels"):
         net(torch.full((1, 1, 32, 32), torch.nan))
+    with pytest.raises(TypeError, match=r"dtype torch.float64, but the network computes in torch.float32: use `images"):
+        net(torch.zeros(1, 1, 32, 32, dtype=torch.float64))
     with pytest.raises(ValueError, match="unknown preset 'steerabel'; choose one of 'steerable'"):
         GroupCapsNet.from_preset("steerabel")
 
@@ -145,11 +153,32 @@ def test_values_out_of_range_warn_once_and_are_used_as_they_are():
     assert not torch.allclose(bright.scores, normal.scores)
 
 
-def test_the_first_training_images_are_looked_at():
+def test_every_training_batch_is_looked_at():
+    """One NaN would stay in the running statistics for good."""
     with pytest.warns(UserWarning, match=r"expected in \[0, 1\], but range from"):
         GroupCapsNet.from_preset("steerable").train()(torch.rand(2, 1, 32, 32) * 255)
-    with pytest.raises(ValueError, match="NaN or infinite pixels"):
-        GroupCapsNet.from_preset("steerable").train()(torch.full((2, 1, 32, 32), torch.nan))
+    net, images = GroupCapsNet.from_preset("steerable").train(), torch.rand(2, 1, 32, 32)
+    net(images)
+    for broken in (torch.nan, torch.inf):
+        images[1, 0, 3, 4] = broken
+        with pytest.raises(ValueError, match="NaN or infinite pixels"):
+            net(images)
+    assert all(value.isfinite().all() for value in net.state_dict().values())
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_no_images_have_no_answers(name):
+    assert network(name)(torch.zeros(0, 1, 32, 32)).scores.shape == (0, 10)
+
+
+@pytest.mark.parametrize("measure", [exactness, lambda net, images: layer_exactness(net.capsules, images)])
+def test_nothing_is_measured_on_no_images(measure):
+    with pytest.raises(ValueError, match="no images to measure on"):
+        measure(network("steerable"), torch.zeros(0, 1, 32, 32))
+
+
+def test_a_network_without_capsules_has_no_layers_to_measure():
+    assert layer_exactness(network("plain_cnn").capsules, torch.rand(2, 1, 32, 32)) == []
 
 
 def test_decoder_reconstructs_and_turns_with_the_poses():

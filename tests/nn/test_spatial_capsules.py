@@ -9,7 +9,16 @@ from equicaps.nn import ImagePoses, SpatialCapsules2d, TransformLinear, Transfor
 GEOMETRIES = [(2, 2), (3, 1), (3, 2), (2, 1)]
 geometry = pytest.mark.parametrize(("kernel_size", "stride"), GEOMETRIES)
 generators = pytest.mark.parametrize("kernel", [TransformMLP(8), TransformLinear(8)], ids=["mlp", "linear"])
-sigmas = pytest.mark.parametrize("sigma", [Sigmoid(), Linear(), Softmax()], ids=lambda s: type(s).__name__)
+
+
+class Sharp(Sigmoid):
+    """A user's own, which no fast path knows."""
+
+    def __call__(self, x):
+        return super().__call__(x) ** 4
+
+
+sigmas = pytest.mark.parametrize("sigma", [Sigmoid(), Linear(), Softmax(), Sharp()], ids=lambda s: type(s).__name__)
 
 
 def sample(group, kernel_size, stride, dtype, capsules=3):

@@ -35,17 +35,25 @@ def test_turns_with_the_input_exactly(case, method, quarters, dtype, tolerance):
     torch.testing.assert_close(turned.activations, expected.activations, **tolerance)
     defined = (SO2().presence(expected.poses) > 0.5).unsqueeze(-1)
     assert defined.double().mean() > 0.5
-    torch.testing.assert_close(turned.poses * defined, expected.poses * defined, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(turned.poses * defined, expected.poses * defined, **tolerance)
     only_moved = torch.rot90(run(capsules).poses, quarters, (2, 3))
     assert (turned.poses - only_moved).abs().max() > 0.1
 
 
 def test_first_layer_reads_images_and_ignores_poses(dtype):
-    """in_order = 0: any poses will do; a constant image has no pose and no activation, its border neither."""
+    """in_order = 0: any poses will do."""
     layer = SteerableCapsules2d(1, 4, 6, stride=2, in_order=0, padding=2).to(dtype).eval()
     image = torch.rand(2, 1, 16, 16, dtype=dtype)
     first, second = (layer(Capsules(SO2().random(2, 1, 16, 16, dtype=dtype), image)) for _ in range(2))
     torch.testing.assert_close(first.activations, second.activations)
+
+
+@pytest.mark.parametrize(
+    "case", [{"kernel_size": 6, "stride": 2, "padding": 2}, {"kernel_size": 3, "pool": True}], ids=str
+)
+def test_a_constant_image_has_no_pose_and_no_activation_its_border_neither(case, dtype):
+    layer = SteerableCapsules2d(1, 4, in_order=0, **case).to(dtype).eval()
+    layer.pose_power.fill_(0.01)
     constant = layer(Capsules(torch.zeros(1, 1, 16, 16, 2, dtype=dtype), torch.full((1, 1, 16, 16), 0.7, dtype=dtype)))
     assert constant.poses.abs().max() < 1e-3
     assert constant.activations.abs().max() < 1e-3
@@ -57,6 +65,8 @@ def test_agreement_is_between_zero_and_one_and_full_for_a_single_vote(dtype):
     agreement = layer.vote(capsules).activations
     assert ((agreement >= 0) & (agreement <= 1 + 1e-5)).all()
     assert agreement.max() < 0.99, "the control: many votes do not agree fully"
+    signed = layer.vote(Capsules(capsules.poses, torch.randn_like(capsules.activations))).activations
+    assert ((signed >= 0) & (signed <= 1 + 1e-5)).all(), "whatever the sign of the votes"
     single = SteerableCapsules2d(1, 2, 1, in_order=1, out_order=1).to(dtype)
     single.eval().pose_power.fill_(1e-6)  # its responses are far from faint
     lone = single.vote(Capsules(SO2().random(1, 1, 2, 2, dtype=dtype), torch.rand(1, 1, 2, 2, dtype=dtype) + 0.1))
@@ -96,12 +106,33 @@ def test_at_given_poses_it_is_an_ordinary_convolution(dtype, tolerance):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [((0, 4, 3), "`in_capsules` must be at least 1"), ((3, 4, 2.5), "`kernel_size` must be a whole number")],
+    [
+        ({"in_capsules": 0}, "`in_capsules` must be at least 1"),
+        ({"kernel_size": 2.5}, "`kernel_size` must be a whole number"),
+        ({"padding": -1}, "`padding` must be a whole number, 0 or more, but is -1"),
+        ({"in_order": 1.0}, r"`in_order` must be a whole number, 0 or more, but is 1\.0"),
+    ],
 )
 @pytest.mark.usefixtures("without_shape_checks")
 def test_impossible_arguments_are_explained(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        SteerableCapsules2d(*arguments)
+        SteerableCapsules2d(**{"in_capsules": 3, "out_capsules": 4, "kernel_size": 3, **arguments})
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_poses_that_would_be_spread_over_the_grid_are_refused():
+    layer, capsules = layer_and_input({"kernel_size": 3}, torch.float32)
+    for method in (layer, layer.vote_and_convolve):
+        with pytest.raises(ValueError, match=r"`at` must have shape \(2, 4, 12, 8, 2\).* \(2, 4, 1, 1, 2\)"):
+            method(capsules, torch.ones(2, 4, 1, 1, 2))
+
+
+def test_a_layer_that_is_reset_forgets_what_it_saw():
+    layer, _ = layer_and_input({"kernel_size": 3}, torch.float32)
+    fresh = SteerableCapsules2d(3, 4, 3)
+    layer.reset_parameters()
+    for name, value in fresh.named_buffers():
+        assert torch.equal(layer.get_buffer(name), value), name
 
 
 @pytest.mark.usefixtures("without_shape_checks")

@@ -72,10 +72,13 @@ def _some(data: Dataset, count: int) -> Dataset:
 def _show(certificate: Certificate, targets: list[Path]) -> None:
     console, exact = Console(), certificate.exact
     verdict = "holds" if certificate.holds else "FAILS"
-    table = Table("quarter turns", "predictions changed", "scores", "agreements", "poses", title_justify="left",
+    table = Table("quarter turns", "predictions changed", "scores", "agreements", "poses", "poses defined",
+                  title_justify="left",
                   title=f"{certificate.model}, {certificate.data}: the exact part {verdict}")  # fmt: skip
-    figures = [f"{value:.1e}" for value in exact[2:]]
-    table.add_row(f"answer, {exact.images:,} images", str(exact.predictions_changed), *figures)
+    figures = [f"{value:.1e}" for value in (exact.scores, exact.activations, exact.poses)]
+    table.add_row(
+        f"answer, {exact.images:,} images", str(exact.predictions_changed), *figures, f"{exact.poses_defined:.0f} %"
+    )
     for number, layer in enumerate(certificate.exact_layers, 1):
         table.add_row(f"layer {number}", "", "", f"{layer.activations:.1e}", f"{layer.poses:.1e}")
     console.print(table, highlight=False)

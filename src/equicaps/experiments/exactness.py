@@ -1,4 +1,7 @@
-"""Section 6.2, "Equivariance properties and accuracy": trained on upright digits, tested on turned ones."""
+"""Section 6.2, "Equivariance properties and accuracy": trained on upright digits, tested on turned ones.
+
+Also what quarter turns change in the networks that were trained on turned digits.
+"""
 
 from dataclasses import replace
 
@@ -13,6 +16,8 @@ from equicaps.models import GroupCapsNet
 from equicaps.training import AsTheyAre
 
 RUNS = {"whole": "upright-steerable", "plain_cnn": "upright-plain_cnn"}
+TURNED = {"whole": "rotated-steerable", "paper": "rotated-paper"}
+"""Trained on turned digits."""
 QUARTERS = (0, 90, 180, 270)
 STEP = 15
 """Degrees between two points of the curve over the angle."""
@@ -22,7 +27,9 @@ CURVE_DIGITS = 2000
 
 def exactness(session: Session) -> Record:
     """Writes ``exactness.json``: for each network the accuracies at quarter turns, at any angle, and over the angle."""
-    return session.write("exactness", {"networks": {name: _measured(session, run) for name, run in RUNS.items()}})
+    networks = {name: _measured(session, run) for name, run in RUNS.items()}
+    turned = {name: _changes(session, run) for name, run in TURNED.items()}
+    return session.write("exactness", {"networks": networks, "trained_turned": turned})
 
 
 def _measured(session: Session, run: str) -> Record | None:
@@ -36,6 +43,14 @@ def _measured(session: Session, run: str) -> Record | None:
         "deviations": _deviations(network, digits, session, run),
         "curve": _curve(network, digits, session, run),
     }
+
+
+def _changes(session: Session, run: str) -> Record | None:
+    record, network = session.record(run), session.network(run)
+    if record is None or network is None:
+        return None
+    changes = _deviations(network, session.digits(), session, run)
+    return {**described(record, TESTED_ON["rotated"]), "deviations": changes}
 
 
 def _quarters(network: GroupCapsNet, digits: Dataset, session: Session, run: str) -> Record:

@@ -14,7 +14,7 @@ from equicaps.experiments.session import Record
 from equicaps.training import MisuseError
 from equicaps.training.files import write_bytes
 
-NAMES = ("exactness", "table1a", "table1b", "figures", "time_to_accuracy_steerable", "time_to_accuracy_paper")
+NAMES = ("exactness", "table1a", "table1b", "figures")
 PAGE, README = Path("docs") / "results.md", Path("README.md")
 GUARANTEES = Path("docs") / "guarantees.md"
 

@@ -118,7 +118,8 @@ def guarantees(records: Records) -> str:
             f"{any_angle['test_images']:,} test digits at random angles, the angle off by {mean} on average "
             f"(median {median}).\n"
         )
-    return f"{text}\nLargest changes under turns by 90, 180 and 270 degrees, float32:\n\n{_deviations(networks)}"
+    changes = _deviations(records["exactness"])
+    return f"{text}\nLargest changes under turns by 90, 180 and 270 degrees, float32:\n\n{changes}"
 
 
 def _glance(records: Records) -> str:
@@ -160,20 +161,23 @@ def _exactness(record: Record | None) -> str:
     text = markdown_table(["trained on upright digits", *(f"{angle}°" for angle in angles), "any angle"], rows)
     text += "\nWhat a turn by 90, 180 and 270 degrees changes, at most, in float32 (the paper: numerical errors "
     text += f"< {CHANGE:g}):\n\n"
-    text += _deviations(networks)
+    text += _deviations(record)
     curve = next(iter(networks.values()))["curve"]
     text += "\n" + _picture("accuracy_by_angle", f"Accuracy over the angle, {curve['test_images']:,} test digits.")
     return text + _provenance(networks.values())
 
 
-def _deviations(networks: Mapping[str, Record]) -> str:
+def _deviations(record: Record | None) -> str:
+    parts = [_present((record or {}).get(part, {})) for part in ("networks", "trained_turned")]
     changes = [
-        [f"`{entry['preset']}`", f"{found['images']:,} {name}", f"{found['predictions_changed']:,}",
-         *(f"{found[part]:.1e}" for part in ("scores", "activations", "poses"))]
-        for entry in networks.values()
+        [f"`{entry['run']}`", f"{found['images']:,} {name}", f"{found['predictions_changed']:,}",
+         *(f"{found[part]:.1e}" for part in ("scores", "activations", "poses")), f"{found['poses_defined']:.0f} %"]
+        for part in parts
+        for entry in part.values()
         for name, found in entry["deviations"].items()
     ]  # fmt: skip
-    return markdown_table(["", "digits", "predictions changed", "scores", "agreements", "poses"], changes)
+    head = ["training", "digits", "predictions changed", "scores", "agreements", "poses", "poses defined"]
+    return markdown_table(head, changes)
 
 
 def _accuracy(record: Record | None) -> str:
@@ -195,16 +199,8 @@ def _same_budget(records: Records) -> str:
     entries = (records["table1a"] or {}).get("same_budget", dict.fromkeys(table1a.EXTRA))
     rows = [[f"`{run}`", *_cost(entry), *_both(entry), *_pose(entry)] for run, entry in entries.items()]
     head = ["", "images seen", "CPU-min", "accuracy", "of agreements", "pose error mean / median"]
-    text = "The same number of images, MNIST turned on the fly:\n\n" + markdown_table(head, rows)
-    text += "\nA budget of CPU-minutes instead, planned before the start (`experiments/time_to_accuracy.py`):\n\n"
-    rows = []
-    for preset in ("paper", "steerable"):
-        record = records[f"time_to_accuracy_{preset}"]
-        entry = None
-        if record is not None:
-            last = record["curve"][-1]
-            entry = {**last, "images_seen": last["images"], "agreement_accuracy": last["accuracy_of_agreements"]}
-        rows.append([f"`{preset}`", *_cost(entry), *_both(entry), *_pose(entry)])
+    text = "MNIST turned on the fly; ours on the same number of images, and on a budget of CPU-minutes (of machines "
+    text += "that were more or less busy):\n\n"
     return text + markdown_table(head, rows)
 
 
@@ -261,7 +257,8 @@ def _both(entry: Record | None) -> list[str]:
 def _pose(entry: Record | None) -> list[str]:
     if entry is None:
         return [""]
-    return [f"{entry['pose_error_mean']:.2f} / {entry['pose_error_median']:.2f}°"]
+    undefined = f" ({entry['pose_undefined']:.0f} % undefined)" if entry.get("pose_undefined") else ""
+    return [f"{entry['pose_error_mean']:.2f} / {entry['pose_error_median']:.2f}°{undefined}"]
 
 
 def _mean_median(entry: Record | None) -> list[str]:

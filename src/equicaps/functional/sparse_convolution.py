@@ -9,6 +9,7 @@ nothing, so the theorem holds there, too. Theorem 4: a shift of the features shi
 the dense factor.
 """
 
+import functools
 import math
 
 import torch
@@ -85,7 +86,8 @@ def harmonic_convolution(
     Args:
         features: :math:`f_c`, already padded.
         poses: :math:`p_j(x)`, one for each window and output channel.
-        coefficients: :math:`w_0`, then real and imaginary parts of :math:`w_1, w_2, \dots`, on every ring.
+        coefficients: :math:`w_0`, then real and imaginary parts of :math:`w_1, w_2, \dots`, on every ring; at the
+            centre, which has no angle, only :math:`w_0` counts.
         kernel_size: of the window.
         stride: of the windows.
     """
@@ -102,6 +104,7 @@ def harmonic_convolution(
     return out
 
 
+@full_precision
 def agreement_pool(
     features: Float[Tensor, "b c h w"], weights: Float[Tensor, "b y x m n"], *, kernel_size: int = 2, stride: int = 2
 ) -> Float[Tensor, "b c y x"]:
@@ -147,6 +150,7 @@ def _quadruples(kernel_size: int) -> list[tuple[tuple[float, float], list[int]]]
     return centre + [((x, y), [index[x, y], index[-y, x], index[-x, -y], index[y, -x]]) for x, y in corner]
 
 
+@functools.cache
 def _harmonics(kernel_size: int, order: int) -> list[list[list[list[float]]]]:
     """What coefficient q of ring r adds to part s of the kernels at position k: e^{ikθ} as a real matrix."""
     parts, radii = 2 * order + 1, rings(kernel_size)

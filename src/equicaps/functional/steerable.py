@@ -33,11 +33,18 @@ def moments(capsules: Capsules, order: int) -> Float[Tensor, "batch channels hei
     return torch.cat(maps, dim=1)
 
 
-def low_pass(maps: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch channels h w"]:
-    """Halve the resolution after the binomial filter 1-3-3-1 both ways; exact under 90 degrees on even sizes."""
+def low_pass(
+    maps: Float[Tensor, "batch channels height width"], *, edges: bool = True
+) -> Float[Tensor, "batch channels h w"]:
+    """Halve the resolution after the binomial filter 1-3-3-1 both ways; exact under 90 degrees on even sizes.
+
+    With ``edges`` there is nothing outside the grid, without them its border goes on.
+    """
     taps = torch.tensor([1.0, 3.0, 3.0, 1.0], dtype=maps.dtype, device=maps.device) / 8
-    channels = maps.shape[1]
-    return F.conv2d(maps, torch.outer(taps, taps).expand(channels, 1, 4, 4), stride=2, padding=1, groups=channels)
+    channels, kernel = maps.shape[1], torch.outer(taps, taps)
+    if not edges:
+        maps = F.pad(maps, (1, 1, 1, 1), mode="replicate")
+    return F.conv2d(maps, kernel.expand(channels, 1, 4, 4), stride=2, padding=int(edges), groups=channels)
 
 
 def steerable_basis(kernel_size: int, in_order: int, out_order: int) -> Float[Tensor, "p rows columns k k"]:

@@ -45,7 +45,6 @@ class GroupCapsNet(nn.Module):
         self.pad = pad
         self.image_size = image_size
         self._warned = False  # about values out of range: once is enough
-        self._seen = False  # images; while training only the first ones are looked at
         config = body.config
         if not pad:
             check_size(image_size, image_size, config.grid)
@@ -85,13 +84,12 @@ class GroupCapsNet(nn.Module):
     def prepare(self, images: Tensor) -> Tensor:
         """Check images and, with ``pad``, bring them to a legal size."""
         config = self.body.config
-        check_images(images, config.in_channels)
-        if not torch.compiler.is_compiling() and not (self.training and self._seen):
+        check_images(images, config.in_channels, next(self.parameters()).dtype)
+        if not torch.compiler.is_compiling():
             concern = check_values(images)
             if concern and not self._warned:
                 self._warned = True
                 warnings.warn(concern, stacklevel=2)
-            self._seen = True
         if self.pad:
             return fit(images, config.grid)
         check_size(images.shape[-2], images.shape[-1], config.grid)

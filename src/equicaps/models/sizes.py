@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-LARGEST = 4096
+REACH = 4096
+"""How far above a side a legal one is looked for."""
 
 
 def legal_sizes(grid: Callable[[int], int | None], near: int) -> list[int]:
@@ -22,7 +24,7 @@ def legal_sizes(grid: Callable[[int], int | None], near: int) -> list[int]:
         return found is not None and found > 0
 
     below = next((side for side in range(near, 0, -1) if legal(side)), None)
-    above = next((side for side in range(near, LARGEST) if legal(side)), None)
+    above = next((side for side in range(near, near + REACH) if legal(side)), None)
     return sorted({side for side in (below, above) if side is not None})
 
 
@@ -42,7 +44,9 @@ def fit(
     images: Float[Tensor, "batch channels height width"], grid: Callable[[int], int | None]
 ) -> Float[Tensor, "batch channels h w"]:
     """Pad to the next legal size, see :func:`pad_to`."""
-    height, width = (legal_sizes(grid, side)[-1] for side in images.shape[-2:])
+    height, width = (max(legal_sizes(grid, side), default=0) for side in images.shape[-2:])
+    if height < images.shape[-2] or width < images.shape[-1]:
+        raise ValueError(f"no legal size at or above {tuple(images.shape[-2:])} was found: these blocks fit no image.")
     return pad_to(images, height, width)
 
 
@@ -61,13 +65,18 @@ def pad_to(
     return F.pad(images, (horizontal, horizontal, vertical, vertical))
 
 
-def check_images(images: object, channels: int) -> None:
-    """Raise unless ``images`` is a batch of floating point images with the right number of channels."""
+def check_images(images: object, channels: int, dtype: torch.dtype) -> None:
+    """Raise unless ``images`` is a batch of images of the network's precision and number of channels."""
     if not isinstance(images, Tensor):
         raise TypeError(f"images must be a torch.Tensor, but is {type(images).__name__}.")
     if not images.is_floating_point():
         raise TypeError(
             f"images must be floats in [0, 1], but have dtype {images.dtype}; for bytes use `images.float() / 255`."
+        )
+    if images.dtype != dtype and not torch.is_autocast_enabled(images.device.type):
+        raise TypeError(
+            f"images have dtype {images.dtype}, but the network computes in {dtype}: use `images.to({dtype})`, or "
+            f"`network.to({images.dtype})`."
         )
     if images.ndim != 4 or images.shape[1] != channels:
         raise ValueError(f"images must have shape (batch, {channels}, height, width), but have {tuple(images.shape)}.")

@@ -28,9 +28,9 @@ class ImagePoses(nn.Module):
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> Capsules:
         """One capsule for every pixel of every channel."""
         check_floating("ImagePoses", "images", images)
-        if images.ndim != 4 or images.numel() == 0:
+        if images.ndim != 4 or 0 in images.shape[1:]:
             raise ValueError(
-                "ImagePoses: `images` must have shape (batch, channels, height, width), none of them 0, "
+                "ImagePoses: `images` must have shape (batch, channels, height, width), no channel or side of 0, "
                 f"but has shape {tuple(images.shape)}."
             )
         return image_poses(images, self.taps)

@@ -90,7 +90,7 @@ class HarmonicKernel(PoseKernel):
         check_count("HarmonicKernel", "order", self.order)
 
     def shape(self, kernel_size: int) -> tuple[int, ...]:
-        """2M + 1 real coefficients on every ring."""
+        """2M + 1 real coefficients on every ring; at the centre of an odd window only the first counts."""
         return (2 * self.order + 1, len(rings(kernel_size)))
 
     @property

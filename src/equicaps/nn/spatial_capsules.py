@@ -103,11 +103,12 @@ class SpatialCapsules2d(nn.Module):
         """Capsules on a grid to capsules on the next, coarser one."""
         poses, activations = capsules
         self._check(poses, activations)
-        turns = isinstance(self.group, SO2)
-        if turns and isinstance(self.trained_sigma.start, Sigmoid) and not torch.compiler.is_compiling():
+        # Exactly these: a subclass may mean something else.
+        turns, sigma = type(self.group) is SO2, type(self.trained_sigma.start)
+        if turns and sigma is Sigmoid and not torch.compiler.is_compiling():
             return self._route_planar(poses, activations)
         routing: MomentRouting | Routing
-        if turns and isinstance(self.trained_sigma.start, Linear):
+        if turns and sigma is Linear:
             routing = moment_route(
                 self.votes(poses), self._inputs(activations), iterations=self.iterations, agreement=self.agreement
             )

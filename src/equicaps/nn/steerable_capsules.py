@@ -42,7 +42,7 @@ class SteerableCapsules2d(nn.Module):
         in_order: N; 0 reads no poses.
         out_order: M, at least 1.
         pool: low-pass filter the moments to half the resolution first.
-        padding: zeros around the moments; by default (kernel_size - 1) // 2.
+        padding: of zeros around moments, of their border around images; by default (kernel_size - 1) // 2.
     """
 
     pose_power: Tensor
@@ -63,8 +63,10 @@ class SteerableCapsules2d(nn.Module):
         super().__init__()
         for name in ("in_capsules", "out_capsules", "kernel_size", "stride", "out_order"):
             check_count("SteerableCapsules2d", name, locals()[name])
-        if in_order < 0:
-            raise ValueError(f"SteerableCapsules2d: `in_order` must be 0 (no poses) or more, but is {in_order}.")
+        padding = (kernel_size - 1) // 2 if padding is None else padding
+        for name, value in (("in_order", in_order), ("padding", padding)):
+            if not isinstance(value, int) or value < 0:
+                raise ValueError(f"SteerableCapsules2d: `{name}` must be a whole number, 0 or more, but is {value!r}.")
         self.in_capsules, self.out_capsules, self.kernel_size, self.stride = (
             in_capsules,
             out_capsules,
@@ -72,7 +74,7 @@ class SteerableCapsules2d(nn.Module):
             stride,
         )
         self.in_order, self.out_order, self.pool = in_order, out_order, pool
-        self.padding = (kernel_size - 1) // 2 if padding is None else padding
+        self.padding = padding
         basis = steerable_basis(kernel_size, in_order, out_order).to(torch.get_default_dtype())
         self.register_buffer("basis", basis, persistent=False)
         self.weight = nn.Parameter(torch.empty(out_capsules, in_capsules, len(basis)))
@@ -81,8 +83,10 @@ class SteerableCapsules2d(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights such that responses have about the size of the moments."""
+        """Draw new weights such that responses have about the size of the moments, and forget what was seen."""
         nn.init.normal_(self.weight, std=1 / math.sqrt(self.in_capsules * len(self.basis) / (2 * self.out_order + 1)))
+        self.norm.reset_parameters()
+        self.pose_power.fill_(1.0)
 
     @property
     def kernel(self) -> Float[Tensor, "rows columns k k"]:
@@ -103,8 +107,7 @@ class SteerableCapsules2d(nn.Module):
         """
         self._check(capsules)
         responses = self._convolve(self._maps(capsules), self.kernel)
-        if at is None:
-            at = self._poses(self._first(responses))
+        at = self._poses(self._first(responses)) if at is None else self._given(at, responses)
         return Capsules(at, self._features(at, responses))
 
     def vote(self, capsules: Capsules) -> Capsules:
@@ -131,7 +134,9 @@ class SteerableCapsules2d(nn.Module):
         agreement = self._agreement(capsules, self._first(kernel.unsqueeze(0)).squeeze(0), first) * SO2().presence(
             poses
         )
-        return Capsules(poses, agreement), self._features(poses if at is None else at, responses)
+        return Capsules(poses, agreement), self._features(
+            poses if at is None else self._given(at, responses), responses
+        )
 
     def _first(self, responses: Tensor) -> Tensor:
         """The rows of Y_1."""
@@ -143,18 +148,24 @@ class SteerableCapsules2d(nn.Module):
     def _agreement(self, capsules: Capsules, rows: Tensor, first: Tensor) -> Float[Tensor, "batch out h w"]:
         out = self.out_capsules
         strength = vote_strength(rows.unflatten(0, (2, out)).unflatten(2, (-1, self.in_capsules)))
-        features = low_pass(capsules.activations) if self.pool else capsules.activations
-        total = self._convolve(features, strength)
+        total = self._convolve(self._pooled(capsules.activations.abs()), strength)
         length = torch.linalg.vector_norm(first.unflatten(1, (2, out)), dim=1)
         return length * safe_reciprocal(total, NO_EVIDENCE)
 
     def _maps(self, capsules: Capsules) -> Float[Tensor, "batch columns height width"]:
-        maps = moments(capsules, self.in_order)
-        return low_pass(maps) if self.pool else maps
+        return self._pooled(moments(capsules, self.in_order))
+
+    def _pooled(self, maps: Tensor) -> Tensor:
+        return low_pass(maps, edges=not self._reads_images) if self.pool else maps
+
+    @property
+    def _reads_images(self) -> bool:
+        """Whose border is not an edge, unlike that of moments, which are nothing outside."""
+        return self.in_order == 0
 
     def _convolve(self, maps: Tensor, kernel: Tensor) -> Float[Tensor, "batch rows height width"]:
         padding = self.padding
-        if self.in_order == 0 and padding:  # an image, whose border is not an edge
+        if self._reads_images and padding:
             maps, padding = F.pad(maps, (padding,) * 4, mode="replicate"), 0
         responses = F.conv2d(maps, kernel, stride=self.stride, padding=padding)
         return responses.to(maps.dtype)  # autocast halves the precision of products, not of what is made of them
@@ -170,6 +181,15 @@ class SteerableCapsules2d(nn.Module):
         """Linear in what it sees, and used from the next step on: processes can average it with their gradients."""
         power = first.unflatten(1, (2, -1)).square().sum(1).mean((0, 2, 3))
         self.pose_power.lerp_(power, self.norm.momentum or 0.1)
+
+    def _given(self, at: Tensor, responses: Tensor) -> Tensor:
+        expected = (len(responses), self.out_capsules, *responses.shape[-2:], 2)
+        if at.shape != expected:
+            raise ValueError(
+                f"SteerableCapsules2d: `at` must have shape {expected}, one pose for each output capsule and position, "
+                f"but has shape {tuple(at.shape)}."
+            )
+        return at
 
     def _check(self, capsules: Capsules) -> None:
         where, c, (poses, activations) = "SteerableCapsules2d", self.in_capsules, capsules

@@ -33,6 +33,7 @@ class AnyAngle:
             "agreement_accuracy": result.accuracy.activations,
             "pose_error_mean": result.pose_error.mean,
             "pose_error_median": result.pose_error.median,
+            "pose_undefined": result.pose_error.undefined,
             "images": len(data),
         }
 
