@@ -13,18 +13,34 @@ from PIL import Image, ImageOps
 
 # --8<-- the program
 def prepare(path: str, channels: int, frame: int, side: int) -> np.ndarray:
-    """Floats in [0, 1]: padded with black to a square, scaled to the frame, padded to the network's side."""
-    image = ImageOps.exif_transpose(Image.open(path)).convert("RGB" if channels == 3 else "L")
-    pixels = np.asarray(image, dtype=np.float32).reshape(image.height, image.width, channels) / 255
-    pixels = centred(pixels, max(image.size))
-    planes = [Image.fromarray(plane).resize((frame, frame), Image.Resampling.BILINEAR) for plane in pixels.T]
-    return centred(np.stack([np.asarray(plane).T for plane in planes], -1), side).transpose(2, 0, 1)
+    """Padded with black to a square, scaled to the frame unless it fits already, padded to the network's side."""
+    pixels = read(path)
+    if channels == 1:
+        pixels = pixels @ np.array([[0.299], [0.587], [0.114]], dtype=np.float32)
+    pixels = centred(pixels, max(pixels.shape[:2]))
+    if len(pixels) not in (frame, side):
+        planes = [Image.fromarray(plane) for plane in pixels.transpose(2, 0, 1)]
+        pixels = np.stack([plane.resize((frame, frame), Image.Resampling.BILINEAR) for plane in planes], -1)
+    return centred(pixels, side).transpose(2, 0, 1)
+
+
+def read(path: str) -> np.ndarray:
+    """Red, green and blue in [0, 1], turned as EXIF says, black where it is transparent."""
+    image = ImageOps.exif_transpose(Image.open(path))
+    if image.mode.startswith("I"):  # 16 bits of grey
+        return np.stack([np.asarray(image, dtype=np.float32) / 65535] * 3, -1)
+    opaque = Image.alpha_composite(Image.new("RGBA", image.size, "black"), image.convert("RGBA"))
+    return np.asarray(opaque.convert("RGB"), dtype=np.float32) / 255
 
 
 def centred(pixels: np.ndarray, side: int) -> np.ndarray:
-    room = [(side - length) // 2 for length in pixels.shape[:2]]
-    missing = [(before, side - length - before) for before, length in zip(room, pixels.shape[:2], strict=True)]
-    return np.pad(pixels, (*missing, (0, 0)))
+    """Black on all sides alike; where an odd number of rows or columns is missing, neighbours are averaged first."""
+    for axis in (0, 1):
+        if (side - pixels.shape[axis]) % 2:
+            around = np.pad(pixels, [(1, 1) if each == axis else (0, 0) for each in range(3)])
+            pixels = (np.delete(around, 0, axis) + np.delete(around, -1, axis)) / 2
+    rows, columns = ((side - length) // 2 for length in pixels.shape[:2])
+    return np.pad(pixels, ((rows, rows), (columns, columns), (0, 0)))
 
 
 def main(model: str, *paths: str) -> None:

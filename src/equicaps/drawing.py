@@ -148,6 +148,9 @@ def encoded(picture: Image.Image) -> bytes:
     return file.getvalue()
 
 
+SUFFIXES = (".png", ".tiff")
+
+
 def suffix(picture: Image.Image) -> str:
-    """Of the file that holds this picture without loss."""
-    return ".png" if picture.mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16") else ".tiff"
+    """Of the file that holds this picture without loss, one of :data:`SUFFIXES`."""
+    return SUFFIXES[0] if picture.mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16") else SUFFIXES[1]

@@ -93,6 +93,14 @@ def test_a_resumed_run_keeps_its_size(cells):
     assert json.loads(resumed.stdout)["config"]["model"]["image_size"] == 32
 
 
+def test_a_size_that_blocks_do_not_fit_becomes_the_next_that_they_do(cells):
+    done = run(cells, "--steps", 1, "--size", 33, "--json", *OPTIONS)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["config"]["model"]["image_size"] == 40
+    assert "--size 33 became 40" in done.stderr
+    assert "6 images of 40x40" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -102,7 +110,8 @@ def test_a_resumed_run_keeps_its_size(cells):
         (("digits", "--minutes", 1, "--steps", 2), 2, "exactly one"),
         (("digits", "--steps", -1), 2, "positive"),
         (("digits", "--batch", 7), 2, "multiple of the 2 views"),
-        (("digits", "--size", 33), 2, "nearest sides are"),
+        (("digits", "--size", 0), 2, "--size"),
+        (("digits", "--size", 33, "--preset", "huge"), 2, "'steerable'"),
         (("digits", "--device", "abacus"), 2, "abacus"),
         (("digits", "--device", "meta"), 2, "must be auto, cpu, cuda"),
         (("digits", "--device", "cuda:99"), 2, "'cuda:99' is not there"),

@@ -98,6 +98,15 @@ def test_results_are_not_overwritten_unless_forced(run, model_file, folder, tmp_
     assert run(*words, "--force").exit_code == 0
 
 
+@pytest.mark.parametrize("there", ["zero.png", "more/zero.tiff"])
+def test_nothing_is_written_when_one_result_is_already_there(run, model_file, folder, tmp_path, there):
+    (tmp_path / "out" / "more").mkdir(parents=True)
+    (tmp_path / "out" / there).touch()
+    words = ("upright", folder, "--out", tmp_path / "out", "--model", model_file)
+    assert failed_cleanly(run(*words), 2, f"{there} is already there")
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == [tmp_path / "out" / there]
+
+
 def test_two_images_of_one_name_are_numbered(run, model_file, folder, tmp_path):
     files = (folder / "zero.png", folder / "more" / "zero.bmp")
     assert run("upright", *files, "--out", tmp_path / "out", "--model", model_file).exit_code == 0

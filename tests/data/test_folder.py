@@ -35,14 +35,14 @@ def levels(data):
 def test_each_class_is_divided_by_the_seed(folder):
     train, test = load_folder(folder)
     assert train.classes == test.classes == ("cat", "dog")
-    assert torch.bincount(train.labels).tolist() == [8, 4]
-    assert torch.bincount(test.labels).tolist() == [2, 1]
+    assert (torch.bincount(train.labels) + torch.bincount(test.labels)).tolist() == [10, 5]
+    assert torch.bincount(train.labels).min() >= 1 <= torch.bincount(test.labels).min()
     assert sorted(levels(train) + levels(test)) == [*range(10), *range(100, 105)]
     for data in (train, test):
         assert [level >= 100 for level in levels(data)] == data.labels.bool().tolist()
     assert levels(load_folder(folder).test) == levels(test)
     assert any(levels(load_folder(folder, seed=seed).test) != levels(test) for seed in (1, 2, 3))
-    assert test.name == "pets (test, 20% of each class for test, seed 0)"
+    assert test.name == "pets (test, about 20% of each class for test, seed 0)"
     assert test.note == "15 images of 8x8, grey: none changed"
 
 
@@ -252,12 +252,12 @@ def test_wrong_folders_are_explained(folder, tmp_path):
 
 
 def test_half_a_division_and_differing_classes_are_explained(tmp_path):
-    for name in ("cat", "dog"):
-        save(tmp_path / "train" / name / "a.png")
-    with pytest.raises(ValueError, match="has a folder 'train', but no 'test'"):
-        load_folder(tmp_path)
     for name in ("cat", "cow"):
         save(tmp_path / "test" / name / "a.png")
+    with pytest.raises(ValueError, match="has a folder 'test', but no 'train'"):
+        load_folder(tmp_path)
+    for name in ("cat", "dog"):
+        save(tmp_path / "train" / name / "a.png")
     with pytest.raises(ValueError, match="must have the same classes, but differ in cow, dog"):
         load_folder(tmp_path)
 
@@ -279,3 +279,32 @@ def test_folders_that_could_command_a_terminal_are_refused(folder):
     save(folder / "\x1b[2J" / "a.png")
     with pytest.raises(ValueError, match="cannot be printed; rename it"):
         load_folder(folder)
+
+
+def test_about_a_fifth_is_for_the_test(tmp_path):
+    for name, start in (("cat", 0), ("dog", 1)):
+        for number in range(120):
+            save(tmp_path / name / f"{number}.png", colour=2 * number + start)
+    counts = torch.bincount(load_folder(tmp_path).test.labels)
+    assert all(14 <= count <= 36 for count in counts.tolist())  # 24 +- 12
+
+
+def test_an_added_image_moves_no_other(folder):
+    """From training to test: a model that is trained would be tested on what it knows."""
+    before = [set(levels(part)) for part in load_folder(folder, test_fraction=0.4)]
+    for number in range(20):
+        save(folder / "cat" / f"a{number}.png", colour=200 + number)
+        train, test = (set(levels(part)) for part in load_folder(folder, test_fraction=0.4))
+        assert before[0] <= train
+        assert before[1] <= test
+        assert len(train) + len(test) == 16 + number
+
+
+def test_a_folder_train_alone_is_divided(folder, tmp_path):
+    """As the same classes without that folder are."""
+    shutil.copytree(folder, tmp_path / "more" / "train")
+    (tmp_path / "more" / "other").mkdir()
+    found, expected = load_folder(tmp_path / "more"), load_folder(folder)
+    assert [levels(part) for part in found] == [levels(part) for part in expected]
+    assert "folder 'other' beside train ignored" in found.test.note
+    assert found.test.name == "more (test, about 20% of each class for test, seed 0)"

@@ -1,11 +1,19 @@
 """The README's program prints what the README says, and the examples run."""
 
+import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from PIL import Image
+
+from equicaps import load
+from equicaps.data import embedded_digits
+from equicaps.pretrained.files import predict_files
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,3 +46,61 @@ def test_example_of_a_new_group_is_short_and_names_the_mistake():
     printed = run("examples/your_own_group.py")
     assert "Heisenberg: all laws hold" in printed
     assert "FAIL inverse_undoes" in printed
+
+
+@pytest.fixture(scope="module")
+def read_onnx():
+    spec = importlib.util.spec_from_file_location("read_onnx", ROOT / "examples" / "read_onnx.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def framed(height, width):
+    """A digit, cut or with a rim of noise."""
+    digit = (embedded_digits("test").images[3, 0] * 255).byte().numpy()
+    around = np.random.default_rng(0).integers(0, 90, (60, 60), dtype=np.uint8)
+    around[16:44, 16:44] = digit
+    top, left = (60 - height) // 2, (60 - width) // 2
+    return around[top : top + height, left : left + width]
+
+
+def transparent(pixels):
+    alpha = np.linspace(0, 255, pixels.size).reshape(pixels.shape).astype(np.uint8)
+    return np.stack((pixels, pixels.T, pixels[::-1], alpha), -1)
+
+
+PICTURES = {
+    "32x32": lambda: framed(32, 32),
+    "28x28": lambda: framed(28, 28),
+    "28x27": lambda: framed(28, 27),
+    "31x32": lambda: framed(31, 32),
+    "47x33": lambda: framed(47, 33),
+    "RGBA": lambda: transparent(framed(40, 40)),
+    "16 bits": lambda: framed(28, 28).astype(np.uint16) * 250,
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_program_without_torch_prepares_images_as_predict_does(read_onnx, tmp_path, name):
+    model = load("digits-upright")
+    file = tmp_path / "a.png"
+    Image.fromarray(PICTURES[name]()).save(file)
+    [(_, expected)] = predict_files(model, [file])
+    prepared = torch.from_numpy(read_onnx.prepare(str(file), 1, model.card.frame, model.network.image_size)[None])
+    with torch.no_grad():
+        scores = model.network(prepared).scores[0].tolist()
+    assert scores == pytest.approx(list(expected.scores.values()), abs=1e-3)
+    with torch.no_grad():  # control: another picture has other scores
+        moved = model.network(prepared.roll(1, -1)).scores[0].tolist()
+    assert moved != pytest.approx(list(expected.scores.values()), abs=1e-3)
+
+
+def test_the_demo_changes_no_prediction_and_draws(tmp_path):
+    printed = subprocess.run(
+        [sys.executable, ROOT / "examples" / "demo.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    [row] = [line for line in printed.splitlines() if "predictions changed" in line]
+    assert re.search(r"\b0\b", row.split("degrees")[1])
+    with Image.open(tmp_path / "demo.png") as picture:
+        assert min(picture.size) > 500

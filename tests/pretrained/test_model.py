@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from commands import save_network
 
 import equicaps
 from equicaps.data import embedded_digits, rotate
@@ -145,3 +146,13 @@ def test_an_odd_frame_is_centred_between_pixels():
     torch.testing.assert_close(ready, rotate(images, torch.zeros(3), 32))
     turned = to_network(torch.rot90(images, 1, (-2, -1)), 1, 32, 27)
     torch.testing.assert_close(turned, torch.rot90(ready, 1, (-2, -1)))
+
+
+def test_a_model_of_yours_is_called_as_its_folder(tmp_path, monkeypatch):
+    """Every training writes a ``model.safetensors``."""
+    path = save_network(tmp_path / "mine.safetensors")
+    assert equicaps.load(path).card.name == "mine"
+    (tmp_path / "bolts").mkdir()
+    path = path.rename(tmp_path / "bolts" / "model.safetensors")
+    monkeypatch.chdir(tmp_path / "bolts")
+    assert {equicaps.load(given).card.name for given in (path, path.parent, "model.safetensors", ".")} == {"bolts"}

@@ -13,6 +13,7 @@ from equicaps.cli.errors import FAILED, reported, settings_reported
 from equicaps.cli.progress import TrainingBar, describe
 from equicaps.data import Augmentation, Dataset, embedded_digits, load_folder, load_galaxies, load_mnist
 from equicaps.models import PRESETS
+from equicaps.models.sizes import legal_sizes
 from equicaps.training import AnyAngle, Budget, MisuseError, Result, TrainConfig
 from equicaps.training import train as run
 from equicaps.training.checkpoint import MODEL, has_checkpoint, load_checkpoint
@@ -49,7 +50,7 @@ def train(
     upright: Annotated[bool, typer.Option("--upright", help="Train on images as they are, not turned.")] = False,
     balance: Annotated[bool, typer.Option("--balance", help="Repeat the images of rarer classes.")] = False,
     size: Annotated[
-        int | None, typer.Option(help="Side of the images.", show_default="32, folders 64")
+        int | None, typer.Option(min=1, help="Side of the images.", show_default="32, folders 64")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     save_every: Annotated[float, typer.Option(help="Minutes between checkpoints.")] = 4.0,
@@ -66,7 +67,8 @@ def train(
         out = out or Path("runs") / f"{data if named else Path(data).resolve().name}-{preset or 'steerable'}"
         saved = _saved(out) if resume else None
         config = saved or TrainConfig(Budget(minutes=2.0))
-        side = size or (saved.model.image_size if saved else SIZES.get(data, FOLDER_SIZE))
+        chosen = _changed(config.model, preset=preset).preset
+        side = _next_legal(size, chosen) if size else saved.model.image_size if saved else SIZES.get(data, FOLDER_SIZE)
         training, test = _load(data, side)
         if balance:
             training = training.balanced()
@@ -101,6 +103,8 @@ def train(
     )
     if training.note:
         _say(console, training.note)
+    if size not in (None, side):
+        _say(console, f"--size {size} became {side}, the next side that quarter turns map onto itself in {chosen}")
     with reported(console), TrainingBar(console) as bar:
         result = run(
             config, training, augmentation, folder=out, network=network, evaluation=AnyAngle(test, side),
@@ -137,6 +141,12 @@ def _load(data: str, size: int) -> tuple[Dataset, Dataset]:
         raise MisuseError(f"{data!r} is neither a data set ({', '.join(SIZES)}) nor a folder of images.")
     splits = load_folder(data, size=size)
     return splits.train, splits.test
+
+
+def _next_legal(side: int, preset: str) -> int:
+    """The side itself, or the first above it whose blocks a quarter turn maps onto themselves."""
+    make, options = PRESETS[preset]
+    return legal_sizes(make(**options).grid, side)[-1]  # type: ignore[arg-type] # bools only
 
 
 def _saved(out: Path) -> TrainConfig | None:

@@ -23,7 +23,7 @@ from equicaps.cli.terminal import (
     write,
 )
 from equicaps.data.images import find_images, open_image
-from equicaps.drawing import Pair, contact_sheet, encoded, suffix, turn_back
+from equicaps.drawing import SUFFIXES, Pair, contact_sheet, encoded, suffix, turn_back
 from equicaps.pretrained import TurningModel
 from equicaps.pretrained.files import Answer, predict_files
 from equicaps.training import MisuseError
@@ -78,6 +78,9 @@ def upright(
         _check_out(out, images)
         sheet = new_file(out / SHEET, force=force, inputs=files)
         targets = _targets(files, images, out)
+        for stem in targets.values():
+            for kind in SUFFIXES:
+                new_file(stem.with_name(stem.name + kind), force=force, inputs=files)
     problems: list[tuple[Path, Exception]] = []
     done: list[Turned] = []
     pairs: list[Pair] = []
@@ -90,8 +93,6 @@ def upright(
                 continue
             before = open_image(file)
             after, entry = _turn(file, before, found, targets[file], limit, expand)
-            with settings_reported(console):
-                new_file(entry.target, force=force, inputs=files)
             write(entry.target, encoded(after))
             done.append(entry)
             if len(pairs) < MOST:

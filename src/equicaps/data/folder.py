@@ -1,7 +1,6 @@
 """Your own images: one folder for each class."""
 
 import hashlib
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -34,8 +33,9 @@ def load_folder(
 ) -> Splits:
     """Images in class folders: ``DATA/train/cat/*.png`` and ``DATA/test/cat/*.png``, or ``DATA/cat/*.png``.
 
-    Classes are the folders' names, sorted. Without folders ``train`` and ``test``, each class is divided at random.
-    Images are fitted into one square; ``note`` of the result says what was done. Reading needs Pillow.
+    Classes are the folders' names, sorted. Without a folder ``test``, each class is divided by a hash of seed and
+    name: when images are added, the others stay in their part. Images are fitted into one square; ``note`` of the
+    result says what was done. Reading needs Pillow.
 
     Hidden files and folders (``.ipynb_checkpoints``) do not count. Files of a class with the same bytes are read once,
     for the test set if it has one of them; the same image in another encoding is not noticed.
@@ -44,7 +44,7 @@ def load_folder(
         path: the folder DATA.
         size: side of the images; by default the median of their longer sides.
         channels: 1 for grey, 3 for colour; by default colour if any image has colours.
-        test_fraction: of each class, for the test set; at least one image, and one for training.
+        test_fraction: of each class, about, for the test set; at least one image, and one for training.
         seed: of the division.
 
     Raises:
@@ -72,12 +72,9 @@ def load_folder(
 def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Files], str, list[str]]:
     """Files of both parts, how they were divided, and what is to be said about them."""
     given = [name for name in ("train", "test") if (folder / name).is_dir()]
-    if len(given) == 1:
-        other = "test" if given == ["train"] else "train"
-        raise ValueError(
-            f"{folder} has a folder {given[0]!r}, but no {other!r}; add it, or put the classes into {folder}."
-        )
-    if given:
+    if given == ["test"]:
+        raise ValueError(f"{folder} has a folder 'test', but no 'train'; add it, or put the classes into {folder}.")
+    if len(given) == 2:
         parts = {part: _classes(folder / part) for part in ("train", "test")}
         if list(parts["train"]) != list(parts["test"]):
             differing = sorted(set(parts["train"]) ^ set(parts["test"]))
@@ -85,23 +82,35 @@ def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Fil
                 f"{folder}: train and test must have the same classes, but differ in {', '.join(differing)}."
             )
         parts, remarks = _without_copies(folder, parts)
-        others = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and _visible(entry, folder))
-        remarks += [f"folder {name!r} beside train and test ignored" for name in others if name not in parts]
-        return parts, "", remarks
-    whole, remarks = _without_copies(folder, {"": _classes(folder)})
+        return parts, "", remarks + _beside(folder, given)
+    root = folder / "train" if given else folder
+    whole, remarks = _without_copies(root, {"": _classes(root)})
     classes = whole[""]
-    generator = random.Random(seed)
     train, test = {}, {}
     for name, files in classes.items():
         if len(files) < 2:
             raise ValueError(
-                f"{folder / name} holds one image; at least two are needed, without copies, one of "
-                "them for the test set."
+                f"{root / name} holds one image; at least two are needed, without copies, one of them for the test set."
             )
-        shuffled = generator.sample(files, len(files))
-        count = min(max(1, round(len(files) * test_fraction)), len(files) - 1)
-        test[name], train[name] = sorted(shuffled[:count]), sorted(shuffled[count:])
-    return {"train": train, "test": test}, f", {test_fraction:.0%} of each class for test, seed {seed}", remarks
+        drawn = {file: _drawn(seed, file.relative_to(root)) for file in files}
+        count = sum(value < test_fraction for value in drawn.values())
+        ordered = sorted(files, key=drawn.__getitem__)
+        count = min(max(1, count), len(files) - 1)
+        test[name], train[name] = sorted(ordered[:count]), sorted(ordered[count:])
+    how = f", about {test_fraction:.0%} of each class for test, seed {seed}"
+    return {"train": train, "test": test}, how, remarks + (_beside(folder, given) if given else [])
+
+
+def _drawn(seed: int, path: Path) -> float:
+    """From [0, 1), by its name alone: other images may come and go, and this one stays in its part."""
+    digest = hashlib.sha256(f"{seed} {path.as_posix()}".encode(errors="surrogateescape")).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48
+
+
+def _beside(folder: Path, parts: Sequence[str]) -> list[str]:
+    """What to say about other folders."""
+    others = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and _visible(entry, folder))
+    return [f"folder {name!r} beside {' and '.join(parts)} ignored" for name in others if name not in parts]
 
 
 def _classes(folder: Path) -> Files:

@@ -28,7 +28,8 @@ def load(name: str | Path) -> TurningModel:
             f"no model {str(name)!r}: it is neither shipped ({', '.join(SHIPPED)}) nor a file or folder of a training."
         )
     trained = load_model(path)
+    stem = path.resolve().parent.name if path.name == "model.safetensors" else path.stem  # every training writes that
     try:
-        return TurningModel(trained.network, Card.of(path.stem, trained))
+        return TurningModel(trained.network, Card.of(stem, trained))
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{path} has a card that this equicaps cannot read: {error}") from error
