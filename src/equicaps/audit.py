@@ -5,6 +5,7 @@ layer. The rest is measured: accuracy and pose error at every angle, and how far
 Plots need ``pip install 'equicaps[figures]'``.
 """
 
+import importlib.util
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -219,13 +220,18 @@ def _relative(difference: Tensor, expected: Tensor, inside: Tensor) -> float:
     return (difference * inside).norm().item() / size if size else 0.0
 
 
+def require_plots() -> None:
+    """Raise, saying what to install, unless :func:`plot` can draw."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError("Plots need matplotlib: pip install 'equicaps[figures]'.")
+
+
 def plot(certificate: Certificate) -> bytes:
     """Accuracy, pose error and layers by angle, as a PNG."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("Plots need matplotlib: pip install 'equicaps[figures]'.") from error
+    require_plots()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(12, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
     right, pose, layer = figure.subplots(1, 3)

@@ -1,12 +1,15 @@
 """``equicaps audit``, ``info``, ``data``, ``bench`` and ``export`` as a user sees them."""
 
 import json
+import sys
 
 import pytest
 from commands import failed_cleanly, save_network
+from typer.main import get_command
 
+from equicaps import __version__, load
 from equicaps import export as exporting
-from equicaps import load
+from equicaps.cli.main import app
 from equicaps.data import embedded_digits
 from equicaps.data.images import open_image
 
@@ -35,6 +38,13 @@ def test_a_trained_network_gets_its_certificate(run, trained_file, tmp_path):
     assert json.loads((tmp_path / "audit" / "audit.json").read_text()) == found
     assert open_image(tmp_path / "audit" / "audit.png").width > 500
     assert failed_cleanly(run("audit", trained_file, *QUICK, "--out", tmp_path / "audit"), 2, "is already there")
+
+
+def test_without_matplotlib_the_audit_says_so_before_it_measures(run, model_file, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr("equicaps.audit.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("equicaps.cli.audit.measure", lambda *given, **options: pytest.fail("it measured"))
+    assert failed_cleanly(run("audit", model_file, "--out", tmp_path / "audit"), 1, "pip install 'equicaps[figures]'")
 
 
 @pytest.mark.parametrize("shipped", [True, False], ids=["digits-plain", "steerable_cnn"])
@@ -129,9 +139,7 @@ def test_an_export_that_differs_is_not_written(run, model_file, tmp_path, faked)
     assert failed_cleanly(run("export", model_file, "--out", "/dev/null/m.onnx"), 1, "cannot create the folder")
 
 
-@pytest.mark.parametrize(
-    "command", ["train", "predict", "upright", "audit", "export", "info", "data", "bench", "serve"]
-)
+@pytest.mark.parametrize("command", get_command(app).commands)
 def test_help_has_an_example(run, command):
     result = run(command, "--help")
     assert result.exit_code == 0
@@ -140,3 +148,7 @@ def test_help_has_an_example(run, command):
 
 def test_embedded_digits_are_enough_for_the_check_of_an_export():
     assert len(embedded_digits("test")) >= 1000
+
+
+def test_the_version_is_printed(run):
+    assert run("--version").stdout == f"equicaps {__version__}\n"

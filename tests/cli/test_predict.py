@@ -114,3 +114,10 @@ def test_in_a_real_process_standard_output_is_json_alone(model_file, folder):
     command = [sys.executable, "-m", "equicaps.cli.main", "predict", folder, "--model", model_file, "--json"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
     assert len(json.loads(done.stdout)["images"]) == 3
+
+
+def test_a_network_without_poses_has_neither_angle_nor_agreement(run, folder):
+    [found] = predicted(run, "digits-plain", folder / "zero.png")
+    assert found["confidence"] > 0
+    assert [found[name] for name in ("angle", "agreed_label", "agreement", "agreements")] == [None] * 4
+    assert run("predict", folder / "zero.png", "--model", "digits-plain").stdout.count("–") == 2

@@ -87,7 +87,7 @@ def test_a_file_that_another_process_fetched_is_not_fetched_again(server, target
 def test_writing_fails_as_a_whole(tmp_path, monkeypatch):
     target = tmp_path / "file"
     write_atomically(target, b"old")
-    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("power cut")))
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("power cut")))
     with pytest.raises(OSError, match="power cut"):
         write_atomically(target, b"new")
     assert target.read_bytes() == b"old"

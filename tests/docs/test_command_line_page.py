@@ -34,9 +34,7 @@ def test_options_that_do_not_exist_are_noticed():
 
 
 def test_every_command_has_a_section():
-    assert {name for name in COMMANDS if f"\n## {name}\n" in TEXT} >= {
-        "predict", "upright", "audit", "export", "info", "data", "bench", "train", "serve",
-    }  # fmt: skip
+    assert [name for name in COMMANDS if f"\n## {name}\n" not in TEXT] == []
 
 
 def test_the_cheap_command_prints_what_the_page_shows():

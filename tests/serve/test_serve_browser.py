@@ -22,7 +22,6 @@ pytestmark = [
     pytest.mark.skipif(
         CHROMIUM is None, reason="no Chromium found: the page was not tried in a browser (apt-get install chromium)"
     ),
-    pytest.mark.xdist_group("browser"),  # one browser and one server for all of them
 ]
 PATIENCE = 60_000  # milliseconds; other programs may have the machine
 

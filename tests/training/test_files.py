@@ -236,7 +236,7 @@ def test_read_only_is_called_read_only(code, tmp_path, monkeypatch):
     def refuse(*args):
         raise OSError(getattr(errno, code), "no")
 
-    monkeypatch.setattr("equicaps.training.files.open", refuse, raising=False)
+    monkeypatch.setattr("equicaps.data.fetch.open", refuse, raising=False)
     with pytest.raises(CheckpointError, match=r"is read-only for this user\. Choose another folder"):
         prepare_folder(tmp_path)
 

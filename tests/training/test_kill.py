@@ -74,7 +74,7 @@ def die_while(moment, monkeypatch, folder):
         if progress.step < 4:
             return
         if moment == "writing":
-            monkeypatch.setattr("equicaps.training.files.open", Dying, raising=False)
+            monkeypatch.setattr("equicaps.data.fetch.open", Dying, raising=False)
         elif moment == "syncing":
             monkeypatch.setattr("os.fsync", kill_self)
         else:

@@ -5,19 +5,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated
 
-import torch
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from equicaps.audit import Certificate, plot
+from equicaps.audit import Certificate, plot, require_plots
 from equicaps.audit import audit as measure
 from equicaps.cli.errors import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import AsJson, Checkpoint, Data, Force, new_file, open_model, show_json, test_set, write
-from equicaps.data import Dataset
 from equicaps.training import TrainingError
 
-Count = Annotated[int, typer.Option("--images", min=1, help="Look at so many at most, evenly chosen.")]
+Count = Annotated[int, typer.Option("--images", min=1, help="Look at so many at most, from all over the set.")]
 Step = Annotated[int, typer.Option(min=1, max=180, help="Degrees between the angles.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for audit.json and audit.png.")]
 
@@ -43,30 +41,25 @@ def audit(
     console = Console(stderr=True)
     with settings_reported(console):
         model = open_model(checkpoint)
-        chosen = _some(test_set(data, model), images)
+        chosen = test_set(data, model).some(images)
         targets = [new_file(out / name, force=force) for name in ("audit.json", "audit.png")] if out else []
+        if targets:
+            try:
+                require_plots()
+            except ImportError as error:
+                raise TrainingError(f"{error} Or leave out --out.") from error
     with reported(console):
         with console.status("") as status:
             certificate = measure(model, chosen, step=step, watch=lambda what: status.update(f"measuring: {what}"))
         if targets:
             write(targets[0], (json.dumps(certificate.to_dict(), indent=1) + "\n").encode())
-            try:
-                write(targets[1], plot(certificate))
-            except ImportError as error:
-                raise TrainingError(str(error)) from error
+            write(targets[1], plot(certificate))
     if as_json:
         show_json(certificate.to_dict())
     else:
         _show(certificate, targets)
     if not certificate.holds:
         raise fail(console, f"not exact: {'; '.join(certificate.failures)}.", FAILED)
-
-
-def _some(data: Dataset, count: int) -> Dataset:
-    """Evenly spaced, so that sorted classes all have their part."""
-    if len(data) <= count:
-        return data
-    return data.take(torch.linspace(0, len(data) - 1, count).round().long())
 
 
 def _show(certificate: Certificate, targets: list[Path]) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from equicaps.cli.errors import FAILED, fail, reported, settings_reported
@@ -73,5 +74,5 @@ def _list(as_json: bool) -> None:
         where = "\n".join(places) or f"nowhere: equicaps data {row['name']}"
         if places and missing:
             where += f"\nwithout {', '.join(missing)}"
-        table.add_row(row["name"], row["contents"], row["licence"], where.replace("[", "\\["))
+        table.add_row(row["name"], row["contents"], row["licence"], escape(where))
     Console().print(table, highlight=False)

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from equicaps.cli.errors import settings_reported
@@ -27,7 +28,7 @@ def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
     if as_json:
         show_json({**asdict(card), "network": facts})
         return
-    table = Table(title=card.name, show_header=False, title_justify="left")
+    table = Table(title=escape(card.name), show_header=False, title_justify="left")
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     size = f"{network.image_size}x{network.image_size}"
@@ -43,5 +44,5 @@ def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
         "convention": card.convention,
     }
     for name, text in rows.items():
-        table.add_row(name, text.replace("[", "\\["))
+        table.add_row(name, escape(text))
     Console().print(table, highlight=False)

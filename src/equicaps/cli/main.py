@@ -1,12 +1,14 @@
 """The program ``equicaps``; needs ``pip install equicaps[train]``."""
 
 import sys
+from typing import Annotated
 
 try:
     import typer
 except ImportError:  # pragma: no cover
     sys.exit("equicaps: the commands need more packages; install them with `pip install 'equicaps[train]'`.")
 
+from equicaps import __version__
 from equicaps.cli.audit import audit
 from equicaps.cli.bench import bench
 from equicaps.cli.data import data
@@ -29,8 +31,18 @@ for command in (train, predict, upright, audit, export, info, data, bench, serve
     app.command()(command)
 
 
+def _version(asked: bool) -> bool:
+    if asked:
+        typer.echo(f"equicaps {__version__}")
+        raise typer.Exit
+    return asked
+
+
+Version = Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")]
+
+
 @app.callback()
-def equicaps() -> None:
+def equicaps(version: Version = False) -> None:
     """Networks whose answers do not change when the input is turned, and which tell how it was turned."""
 
 

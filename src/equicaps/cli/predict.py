@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from equicaps.cli.errors import FAILED, reported, settings_reported
@@ -71,14 +72,10 @@ def _show(rows: list[tuple[Path, Answer]], convention: str) -> None:
         column.justify = "right"
     table.columns[0].overflow = "fold"
     for file, found in rows:
-        agreed = f"{found.agreed_label}  {found.agreement:.2f}"
+        agreed = "–" if found.agreement is None else f"{found.agreed_label}  {found.agreement:.2f}"
         cells = (str(file), found.label, f"{found.confidence:.1%}", angle_text(found.angle), agreed)
-        table.add_row(*map(_plain, cells))
+        table.add_row(*map(escape, cells))
     Console().print(table, highlight=False)
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", "\\[")
 
 
 def _document(

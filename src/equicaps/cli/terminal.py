@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from equicaps.data import Dataset, embedded_digits, load_folder, load_galaxies, load_mnist
 from equicaps.pretrained import SHIPPED, TurningModel, load
-from equicaps.training import CheckpointError, MisuseError
-from equicaps.training.files import write_bytes
+from equicaps.training import MisuseError
+from equicaps.training.files import create_folder, write_bytes
 
 T = TypeVar("T")
 
@@ -89,18 +89,9 @@ def new_file(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Path:
     return path
 
 
-def new_folder(folder: Path) -> Path:
-    """The folder, made if it is not there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CheckpointError(f"cannot create the folder {folder}: {error.strerror or error}.") from error
-    return folder
-
-
 def write(path: Path, content: bytes) -> None:
     """All of it or nothing."""
-    new_folder(path.parent)
+    create_folder(path.parent)
     write_bytes(path, content)
 
 

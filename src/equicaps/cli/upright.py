@@ -15,7 +15,6 @@ from equicaps.cli.terminal import (
     ModelOption,
     angle_text,
     new_file,
-    new_folder,
     open_model,
     same,
     show_json,
@@ -27,6 +26,7 @@ from equicaps.drawing import SUFFIXES, Pair, contact_sheet, encoded, suffix, tur
 from equicaps.pretrained import TurningModel
 from equicaps.pretrained.files import Answer, predict_files
 from equicaps.training import MisuseError
+from equicaps.training.files import create_folder
 
 SHEET = "contact_sheet.png"
 MOST = 60
@@ -86,7 +86,7 @@ def upright(
     pairs: list[Pair] = []
     limit = 45.0 if quarter_turns else tolerance
     with reported(console):
-        new_folder(out)
+        create_folder(out)
         for file, found in tracked(console, _answered(trained, files), len(files), "turning"):
             if not isinstance(found, Answer):
                 problems.append((file, found))

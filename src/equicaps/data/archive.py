@@ -31,6 +31,7 @@ def fetch_from_zip(url: str, md5: str | None, folder: Path, files: Sequence[str]
             content = read_member(archive, Path(file).name)
             if content is None:
                 raise FetchError(f"no {Path(file).name} in {url}")
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
             write_atomically(folder / file, content)
         archive.unlink(missing_ok=True)  # where nothing can be locked, another process may have been faster
 

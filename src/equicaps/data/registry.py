@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from equicaps.data.errors import FetchError
+from equicaps.data.fetch import waiting
 
 _TIMEOUT = 600.0  # seconds
 
@@ -87,15 +88,16 @@ def read_member(archive: Path, name: str) -> bytes | None:
 
 def _run(command: list[str], folder: str, **environment: str) -> None:
     try:
-        subprocess.run(
-            command,
-            cwd=folder,
-            env=os.environ | environment,
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT,
-        )
+        with waiting(f"fetching the package {command[-1]}, which may take minutes"):
+            subprocess.run(
+                command,
+                cwd=folder,
+                env=os.environ | environment,
+                check=True,
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT,
+            )
     except FileNotFoundError as error:
         raise FetchError(f"{command[0]} is not installed") from error
     except subprocess.TimeoutExpired as error:

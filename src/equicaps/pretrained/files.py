@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -22,19 +22,19 @@ class Answer:
         label: the class with the highest score.
         confidence: its probability.
         angle: degrees counter-clockwise against that class upright, in (-180, 180]; None without a pose.
-        agreed_label: the class whose capsule's votes agree most.
-        agreement: of that capsule, in [0, 1].
+        agreed_label: the class whose capsule's votes agree most; None if the network has no poses, and so no votes.
+        agreement: of that capsule, in [0, 1]; None likewise.
         scores: of every class, before the softmax.
-        agreements: of every class.
+        agreements: of every class; None likewise.
     """
 
     label: str
     confidence: float
     angle: float | None
-    agreed_label: str
-    agreement: float
+    agreed_label: str | None
+    agreement: float | None
     scores: dict[str, float]
-    agreements: dict[str, float]
+    agreements: dict[str, float] | None
 
 
 def answers(prediction: Prediction) -> list[Answer]:
@@ -69,7 +69,14 @@ def predict_files(
         images = [image for image in read.values() if isinstance(image, Tensor)]
         known = iter(answers(model.predict(torch.cat(images))) if images else ())
         for file, image in read.items():
-            yield file, next(known) if isinstance(image, Tensor) else image
+            if not isinstance(image, Tensor):
+                yield file, image
+            else:
+                yield file, next(known) if model.network.body.config.poses else _without_votes(next(known))
+
+
+def _without_votes(answer: Answer) -> Answer:
+    return replace(answer, angle=None, agreed_label=None, agreement=None, agreements=None)
 
 
 def _ready(model: TurningModel, file: Path) -> Tensor | DamagedFileError | OSError:

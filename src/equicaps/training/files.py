@@ -4,7 +4,6 @@ One safetensors file holds everything: tensors, and in its header a JSON text, t
 checksum. No pickle: a file from anywhere can be read without running anything from it.
 """
 
-import contextlib
 import errno
 import hashlib
 import json
@@ -18,6 +17,7 @@ from safetensors.torch import load as deserialise
 from safetensors.torch import save as serialise
 from torch import Tensor
 
+from equicaps.data.fetch import sync_folder, write_atomically
 from equicaps.training.errors import CheckpointError, DamagedCheckpointError
 
 VERSION = 2
@@ -37,23 +37,10 @@ def write_tensors(
 
 
 def write_bytes(path: Path, content: bytes, *, keep: Path | None = None) -> None:
-    """Replace a file in one step; with ``keep`` the old one stays under that name.
-
-    Between the two renames only ``keep`` exists: a reader tries both names.
-    """
-    partial = path.with_name(f".{path.name}.partial")
+    """:func:`write_atomically` for who wants to be told what to do where it fails."""
     try:
-        with open(partial, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if keep is not None and path.exists():
-            os.replace(path, keep)
-        os.replace(partial, path)
-        _sync_folder(path.parent)
+        write_atomically(path, content, keep=keep)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
         raise CheckpointError(explain(path, error)) from error
 
 
@@ -61,7 +48,7 @@ def rename(path: Path, target: Path) -> None:
     """Give a file another name, in the place of what had it."""
     try:
         os.replace(path, target)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise CheckpointError(explain(target, error)) from error
 
@@ -173,13 +160,3 @@ def _checksum(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
         digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
         digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name itself survive a power cut, where the system lets us."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
