@@ -23,6 +23,7 @@ from torch.export import Dim, ExportedProgram
 
 from equicaps.groups import SO2
 from equicaps.models import CapsOutput, GroupCapsNet
+from equicaps.training.errors import TrainingError
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -83,11 +84,15 @@ class _ThreeOutputs(nn.Module):
 
 
 def to_torch_export(network: GroupCapsNet) -> ExportedProgram:
-    """A program for ``torch.export.save``, for any batch size."""
+    """A program for ``torch.export.save``, for any batch size.
+
+    Raises:
+        TrainingError: if torch cannot export this network; the reason is its cause.
+    """
     config, side = network.body.config, network.image_size
     parameter = next(network.parameters())
     example = torch.zeros(2, config.in_channels, side, side, dtype=parameter.dtype, device=parameter.device)
-    with _quiet(), torch.no_grad():
+    with _explained("torch.export"), _quiet(), torch.no_grad():
         return torch.export.export(
             _ThreeOutputs(network).eval(), (example,), dynamic_shapes=({0: Dim("batch", min=1)},)
         )
@@ -99,12 +104,15 @@ def to_onnx(network: GroupCapsNet, notes: dict[str, str] | None = None) -> bytes
     Args:
         network: on the CPU.
         notes: texts to store in the file, such as the classes.
+
+    Raises:
+        TrainingError: if torch cannot export this network; the reason is its cause.
     """
     _require("onnx", "onnxscript")
     import onnx
 
     program = to_torch_export(network)
-    with _quiet():
+    with _explained("torch.onnx"), _quiet():
         made = torch.onnx.export(
             program, dynamo=True, verbose=False, input_names=[INPUT], output_names=list(OUTPUTS)
         )  # fmt: skip
@@ -205,6 +213,19 @@ def _pose_difference(actual: Tensor, expected: Tensor) -> Tensor:
 def _require(*packages: str) -> None:
     if missing := [name for name in packages if importlib.util.find_spec(name) is None]:
         raise ImportError(f"ONNX needs {', '.join(missing)}: pip install 'equicaps[onnx]'.")
+
+
+@contextlib.contextmanager
+def _explained(exporter: str) -> Iterator[None]:
+    """Exporters raise whatever the operator at fault does, over pages: the first line of it."""
+    try:
+        yield
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [""])[0]
+        reason = f"{type(error).__name__}: {first}".rstrip(".: ")
+        raise TrainingError(
+            f"{exporter} cannot export this network with torch {torch.__version__} ({reason})."
+        ) from error
 
 
 @contextlib.contextmanager

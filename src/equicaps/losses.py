@@ -1,5 +1,6 @@
 """What is minimised: the paper's losses and the label-free pose consistency."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -51,6 +52,10 @@ class Objective:
     margin: tuple[float, float] = (0.2, 0.9)
     """Of the spread loss, at the start and at the end of the training."""
 
+    def __post_init__(self) -> None:
+        for name in ("cross_entropy", "spread", "reconstruction", "consistency"):
+            check_not_negative(f"Objective: `{name}`", getattr(self, name))
+
     def __call__(
         self,
         output: CapsOutput,
@@ -83,6 +88,12 @@ class Objective:
             before, after = degrees.chunk(2)
             total = total + self.consistency * pose_consistency(first, second, after - before)
         return total
+
+
+def check_not_negative(name: str, value: int | float) -> None:
+    """Raise unless it is a number that is 0 or more."""
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name} must be a number, 0 or more, but is {value}.")
 
 
 def true_poses(output: CapsOutput, labels: Int[Tensor, " batch"]) -> Float[Tensor, "batch 2"]:

@@ -6,7 +6,6 @@ import os
 import random
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -75,8 +74,8 @@ def test_a_folder_trains_predicts_uprights_and_exports(workplace):
     found = equicaps("predict", "new", "--model", "run", "--save", "arrows", "--json", folder=here)
     answers = {entry["file"].removeprefix("new/"): entry for entry in found["images"]}
     assert len(answers) == len(list((here / "arrows").iterdir())) == 24
-    right = Counter(entry["label"] == name.rstrip("0123456789_.png") for name, entry in answers.items())
-    assert right[True] >= 16
+    right = sum(name.startswith(entry["label"]) for name, entry in answers.items())
+    assert right >= 20  # 24 on one machine; a third would be chance
     pairs = [(answers[f"{n}{k}_0.png"], answers[f"{n}{k}_1.png"]) for n in SHAPES for k in range(4)]
     for still, turned in pairs:
         assert turned["label"] == still["label"]

@@ -128,7 +128,10 @@ def test_strange_descriptions_are_refused(tmp_path, model_file, key, value):
     [
         {"classes": ["a"]}, {"classes": 3}, {"zeros": [1.0]}, {"zeros": None}, {"config": {}}, {"config": []},
         {"config": {"model": {"preset": "huge"}}}, {"figures": 3}, {"frame": "large"}, {"frame": 0}, {"frame": 2.5},
-        {"zeros": ["a"] * 10}, {"task": 3}, {"figures": {"accuracy": "high"}},
+        {"zeros": ["a"] * 10}, {"task": 3}, {"figures": {"accuracy": "high"}}, {"name": "../x/evil"},
+        {"name": "/tmp/evil"}, {"name": "a\\b"}, {"name": ".."}, {"name": ""}, {"name": "a\0"}, {"task": "\x1b[2J"},
+        {"licence": "\x9b2J"}, {"data": "\r"}, {"classes": [*"012345678", "\x1b"]}, {"figures": {"\x07": 1.0}},
+        {"name": "\udcff"},
     ],
     ids=str,
 )  # fmt: skip
@@ -150,6 +153,10 @@ words = st.lists(
              "onnx", "--images", "0", "-1", "nan", "1e9", "--tolerance", "--step", "--save", "", ".", "/", "digits!",
              "--help", "[red]", "\x00", "--batch", "\udcff"]
         ),
+        st.sampled_from(
+            ["digits", "--decay", "--epochs", "--minutes", "--steps", "--device", "--seed", "--spread", "--save-every",
+             "--upright", "--rate", "--clip", "--ema", "--resume", "inf", "-inf", "0.5", "2", "meta", str(2**70)]
+        ),
         st.text(max_size=8),
     ),
     max_size=5,
@@ -158,7 +165,8 @@ words = st.lists(
 
 @settings(BUDGET, max_examples=60)
 @given(
-    command=st.sampled_from(["predict", "upright", "audit", "export", "info", "data", "bench", "serve"]), words=words
+    command=st.sampled_from(["predict", "upright", "audit", "export", "info", "data", "bench", "serve", "train"]),
+    words=words,
 )
 def test_any_words_end_with_an_exit_code(tmp_path, monkeypatch, command, words):
     monkeypatch.chdir(tmp_path)
@@ -167,11 +175,36 @@ def test_any_words_end_with_an_exit_code(tmp_path, monkeypatch, command, words):
         monkeypatch.setattr(f"equicaps.cli.predict.{name}", lambda *arguments: [])
         monkeypatch.setattr(f"equicaps.cli.upright.{name}", lambda *arguments: [])
     monkeypatch.setattr("equicaps.serve.run", lambda app, on: None)
-    for place in ("export.to_onnx", "export.to_torch_export", "audit.measure", "bench.measure", "data.load_folder"):
+    for place in (
+        "export.to_onnx",
+        "export.to_torch_export",
+        "audit.measure",
+        "bench.measure",
+        "data.load_folder",
+        "train.run",
+        "train.load_folder",
+    ):
         monkeypatch.setattr(f"equicaps.cli.{place}", refuse)
     result = CliRunner().invoke(app, [command, *words])
     assert result.exit_code in (0, 1, 2)
     assert result.exception is None or isinstance(result.exception, SystemExit), (words, result.exc_info)
+
+
+NUMBERS = ("minutes", "epochs", "steps", "seed", "batch", "rate", "decay", "clip", "ema", "consistency", "spread",
+           "reconstruction", "size", "save-every", "processes", "device", "preset")  # fmt: skip
+values = st.sampled_from(["nan", "inf", "-inf", "-1", "0", "0.5", "2", "33", "1e300", str(2**70), "meta", "cpu", ""])
+
+
+@settings(BUDGET, max_examples=60)
+@given(options=st.dictionaries(st.sampled_from(NUMBERS), values, max_size=3))
+def test_no_number_makes_a_training_fail_with_a_trace(tmp_path, monkeypatch, options):
+    """It is refused, or would start."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("equicaps.cli.train.run", refuse)
+    result = CliRunner().invoke(app, ["train", "digits", *(f"--{name}={value}" for name, value in options.items())])
+    assert isinstance(result.exception, SystemExit), (options, result.exc_info)
+    assert result.exit_code == (1 if "not here" in result.stderr else 2)
+    assert not any(value in ("nan", "-inf", "-1", "meta") for value in options.values()) or result.exit_code == 2
 
 
 def refuse(*arguments, **options):

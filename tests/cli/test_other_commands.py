@@ -37,9 +37,10 @@ def test_a_trained_network_gets_its_certificate(run, trained_file, tmp_path):
     assert failed_cleanly(run("audit", trained_file, *QUICK, "--out", tmp_path / "audit"), 2, "is already there")
 
 
-def test_a_network_without_poses_does_not_get_a_certificate(run, tmp_path):
+@pytest.mark.parametrize("shipped", [True, False], ids=["digits-plain", "steerable_cnn"])
+def test_a_network_without_poses_does_not_get_a_certificate(run, tmp_path, shipped):
     """Control: the same audit rejects an ordinary CNN."""
-    plain = save_network(tmp_path / "cnn.safetensors", "steerable_cnn")
+    plain = "digits-plain" if shipped else save_network(tmp_path / "cnn.safetensors", "steerable_cnn")
     result = run("audit", plain, *QUICK)
     assert failed_cleanly(result, 1, "not exact")
     assert "FAILS" in result.stdout

@@ -104,6 +104,17 @@ def test_a_resumed_run_keeps_its_size(cells):
         (("digits", "--batch", 7), 2, "multiple of the 2 views"),
         (("digits", "--size", 33), 2, "nearest sides are"),
         (("digits", "--device", "abacus"), 2, "abacus"),
+        (("digits", "--device", "meta"), 2, "must be auto, cpu, cuda"),
+        (("digits", "--device", "cuda:99"), 2, "'cuda:99' is not there"),
+        (("digits", "--decay", -1), 2, "`weight_decay` must be a number, 0 or more"),
+        (("digits", "--decay", "nan"), 2, "`weight_decay` must be"),
+        (("digits", "--epochs", "inf"), 2, "`epochs` must be a positive number, but is inf"),
+        (("digits", "--minutes", "inf"), 2, "`minutes` must be"),
+        (("digits", "--consistency", "nan"), 2, "`consistency` must be"),
+        (("digits", "--spread", -1), 2, "`spread` must be"),
+        (("digits", "--reconstruction", "nan"), 2, "`reconstruction` must be"),
+        (("digits", "--save-every", "nan"), 2, "`checkpoint_seconds` must be"),
+        (("digits", "--seed", 2**70), 2, "`seed` must be"),
         (("digits", "--upright", "--consistency", 0.3), 2, "two views"),
         (("digits", "--out", "/dev/null/run"), 1, "cannot create the folder"),
         (("digits", "--steps", "many"), 2, "--steps"),
@@ -117,6 +128,7 @@ def test_mistakes_are_one_line_and_an_exit_code(words, code, message, tmp_path, 
     assert message in result.stderr
     assert "Traceback" not in result.output
     assert isinstance(result.exception, SystemExit)
+    assert not (tmp_path / "runs").exists()  # before anything starts
 
 
 def test_a_training_is_not_overwritten(tmp_path):

@@ -273,3 +273,9 @@ def test_without_pillow_the_error_says_what_to_install(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(ImportError, match=r"need Pillow: pip install 'equicaps\[data\]'"):
         load_folder(folder)
+
+
+def test_folders_that_could_command_a_terminal_are_refused(folder):
+    save(folder / "\x1b[2J" / "a.png")
+    with pytest.raises(ValueError, match="cannot be printed; rename it"):
+        load_folder(folder)

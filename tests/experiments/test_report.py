@@ -146,3 +146,50 @@ def test_the_papers_figures_are_the_papers():
         "affnist/plain_cnn": 81.64, "affnist/capsules": 71.86, "affnist/whole": 89.10,
         "pose/naive": 70.92, "pose/labels_only": 28.32, "pose/reconstruction": 16.21,
     }  # fmt: skip
+
+
+@pytest.fixture
+def reproduce(monkeypatch, tmp_path):
+    """``equicaps reproduce`` of something cheap, in a folder with a README of somebody's."""
+    from typer.testing import CliRunner
+
+    from equicaps.cli.main import app
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("equicaps.cli.reproduce.mnist", lambda part: None)
+    monkeypatch.setattr("torch.set_num_threads", lambda count: None)
+    return lambda *words: CliRunner().invoke(app, ["reproduce", *words, "--no-training", "--json"])
+
+
+def test_a_folder_with_a_readme_is_not_yet_a_checkout(reproduce, tmp_path):
+    """Records and pictures stay in their own folder, and nothing else is touched."""
+    (tmp_path / "README.md").write_text("mine")
+    done = reproduce("exactness")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["written"] == []
+    assert found["records"]["exactness"]["networks"] == {"whole": None, "plain_cnn": None}
+    assert (tmp_path / "results" / "figures" / "accuracy_by_angle.png").exists()  # empty: without a legend's warning
+    assert {path.name for path in tmp_path.iterdir()} == {"README.md", "results"}
+
+
+def test_pages_with_their_markers_are_written(reproduce, checkout, tmp_path):
+    """Control of the above."""
+    done = reproduce("table1a")
+    assert done.exit_code == 0, done.output
+    assert len(json.loads(done.stdout)["written"]) == 3
+    assert (tmp_path / "docs" / "results.md").exists()
+
+
+def test_ctrl_c_tells_that_the_step_was_saved(reproduce, monkeypatch, tmp_path):
+    from types import SimpleNamespace
+
+    from equicaps.experiments import runs
+
+    monkeypatch.setattr(runs, "train", lambda *given, **options: SimpleNamespace(finished=False, step=7))
+    monkeypatch.setattr(
+        "equicaps.cli.reproduce.table1a", lambda session: runs.execute("rotated-paper", tmp_path, quick=True)
+    )
+    done = reproduce("table1a", "--quick")
+    assert done.exit_code == 1
+    assert "rotated-paper stopped after 7 steps, the last one finished and saved" in done.stderr

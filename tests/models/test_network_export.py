@@ -1,6 +1,6 @@
 """Whole networks export for any batch size, and the programs give the numbers of the eager network.
 
-``steerable`` is in ``tests/test_exported_programs.py``.
+``steerable`` as ONNX is in ``tests/test_exported_programs.py``.
 """
 
 import io
@@ -9,10 +9,41 @@ import onnxruntime
 import pytest
 import torch
 
+from equicaps.models import PRESETS
+
 
 def images(n):
     """Smooth blobs: on pixel noise the poses would be ill-conditioned."""
     return torch.nn.functional.interpolate(torch.rand(n, 1, 8, 8), 32, mode="bilinear")
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_a_torch_program_for_any_batch_size(name):
+    from equicaps.export import to_torch_export  # the plain ones
+    from equicaps.models import PRESETS, GroupCapsNet, PaperConfig, PaperNet
+
+    make, options = PRESETS[name]
+    thin = make is PaperConfig  # fewer layers of the same operators, traced much faster
+    network = GroupCapsNet(PaperNet(make(widths=(4,), **options))) if thin else GroupCapsNet.from_preset(name)
+    network.train()(images(8))
+    program = to_torch_export(network.eval()).module()
+    for count in (1, 5):
+        some = images(count)
+        for actual, exact in zip(program(some), network(some), strict=False):  # without the reconstruction
+            torch.testing.assert_close(actual, exact, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("plain")
+def test_what_cannot_be_exported_is_one_line():
+    from equicaps.export import to_torch_export
+    from equicaps.models import GroupCapsNet
+    from equicaps.training import TrainingError
+
+    network = GroupCapsNet.from_preset("steerable_cnn").eval()
+    network.body.register_forward_pre_hook(lambda body, images: int("no\nnumber"))
+    with pytest.raises(TrainingError, match=r"^torch\.export cannot export this network with torch \S+ \(.*\)\.$"):
+        to_torch_export(network)
 
 
 @pytest.mark.usefixtures("plain")

@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -35,6 +36,15 @@ def test_unknown_settings_are_named():
         (lambda: Hardware(processes=0), "positive"),
         (lambda: Intervals(log_steps=0), "positive"),
         (lambda: Intervals(evaluation_images=0), "positive"),
+        (lambda: Budget(epochs=math.inf), "`epochs` must be a positive number, but is inf"),
+        (lambda: Budget(minutes=math.nan), "`minutes` must be a positive number, but is nan"),
+        (lambda: Optimiser(rate=math.inf), "`rate` must be a positive number"),
+        (lambda: Optimiser(weight_decay=-1.0), "`weight_decay` must be a number, 0 or more, but is -1.0"),
+        (lambda: Optimiser(weight_decay=math.nan), "`weight_decay` must be a number"),
+        (lambda: Intervals(checkpoint_seconds=math.nan), "`checkpoint_seconds` must be a number"),
+        (lambda: Objective(consistency=math.nan), "`consistency` must be a number"),
+        (lambda: Objective(spread=-1.0), "`spread` must be a number"),
+        (lambda: Hardware(device="meta"), "must be auto, cpu, cuda"),
         (lambda: TrainConfig(Budget(steps=1), batch=63), "multiple of the 2 views"),
         (lambda: TrainConfig(Budget(steps=1), views=1), "consistency"),
         (lambda: TrainConfig(Budget(steps=1), views=3), "one of 1, 2"),

@@ -22,7 +22,7 @@ def reported(console: Console) -> Iterator[None]:
     except (TrainingError, FetchError) as error:
         raise fail(console, str(error), FAILED) from error
     except KeyboardInterrupt as error:
-        raise fail(console, "stopped at once; what was saved before is untouched.", FAILED) from error
+        raise fail(console, str(error) or "stopped at once; what was saved before is untouched.", FAILED) from error
 
 
 @contextlib.contextmanager

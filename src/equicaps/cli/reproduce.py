@@ -14,11 +14,12 @@ from rich.progress import track
 
 from equicaps.cli.errors import reported, settings_reported
 from equicaps.cli.progress import TrainingBar
+from equicaps.cli.terminal import AsJson, show_json
 from equicaps.experiments import report
 from equicaps.experiments.exactness import exactness
 from equicaps.experiments.protocols import mnist
 from equicaps.experiments.runs import RUNS_FOLDER
-from equicaps.experiments.session import Session
+from equicaps.experiments.session import Record, Session
 from equicaps.experiments.table1a import table1a
 from equicaps.experiments.table1b import table1b
 from equicaps.training import MisuseError, Progress
@@ -45,12 +46,21 @@ def reproduce(
     no_training: Annotated[
         bool, typer.Option("--no-training", help="Use finished trainings only; the rest stays 'not yet run'.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Train what is missing (hours; Ctrl-C saves, the same command continues), measure, draw and write the pages."""
+    """Train what is missing (hours; Ctrl-C saves, the same command continues), measure, draw and write the pages.
+
+    The pages are those of a checkout: docs/results.md, and the tables of README.md and docs/guarantees.md. Elsewhere
+    there are records and pictures alone.
+
+    `equicaps reproduce all --quick` shows in minutes that everything runs.
+
+    `equicaps reproduce table1a --no-training --json`
+    """
     console = Console(stderr=True)
     folder = results or (Path("results", "quick") if quick else Path("results"))
     checkout = folder.resolve().parent
-    publish = not quick and folder.resolve().name == "results" and (checkout / report.README).exists()
+    publish = not quick and folder.resolve().name == "results" and report.is_checkout(checkout)
     with settings_reported(console):
         if not quick:
             mnist("train"), mnist("test")
@@ -58,20 +68,26 @@ def reproduce(
     torch.set_num_threads(1)
     session = Session(folder, quick, not no_training, Bars(console, folder))
     pictures = checkout / "docs" / "figures" if publish else folder / "figures"
+    records: dict[str, Record | None] = {}
     with reported(console):
         if what in (What.EXACTNESS, What.ALL):
-            drawing.accuracy_by_angle(pictures / "accuracy_by_angle.png", exactness(session))
+            records["exactness"] = found = exactness(session)
+            drawing.accuracy_by_angle(pictures / "accuracy_by_angle.png", found)
         if what in (What.TABLE1A, What.ALL):
-            table1a(session)
+            records["table1a"] = table1a(session)
         if what in (What.TABLE1B, What.ALL):
-            drawing.pose_error_by_class(pictures / "pose_error_by_class.png", table1b(session))
+            records["table1b"] = found = table1b(session)
+            drawing.pose_error_by_class(pictures / "pose_error_by_class.png", found)
         if what in (What.FIGURES, What.ALL):
             from equicaps.experiments.figures import figures
 
-            figures(session, pictures)
-        if publish:
-            for path in report.update(checkout, folder.resolve()):
-                console.print(f"written: {path}", markup=False, soft_wrap=True)
+            records["figures"] = figures(session, pictures)
+        written = report.update(checkout, folder.resolve()) if publish else []
+    for path in written:
+        console.print(f"written: {path}", markup=False, soft_wrap=True)
+    if as_json:
+        show_json({"quick": quick, "results": str(folder), "pictures": str(pictures),
+                   "written": list(map(str, written)), "records": records})  # fmt: skip
     label = "quick, not for any table: " if quick else ""
     console.print(f"{label}{folder}, pictures in {pictures}", markup=False, soft_wrap=True)
 

@@ -16,6 +16,7 @@ from equicaps.models import PRESETS
 from equicaps.training import AnyAngle, Budget, MisuseError, Result, TrainConfig
 from equicaps.training import train as run
 from equicaps.training.checkpoint import MODEL, has_checkpoint, load_checkpoint
+from equicaps.training.distributed import choose_device
 from equicaps.training.record import RESULT
 
 FOLDER_SIZE = 64
@@ -91,6 +92,7 @@ def train(
             ),
             hardware=replace(config.hardware, processes=processes, device=device),
         )
+        choose_device(device)
         network = config.network()
         augmentation = Augmentation(side, rotation=180.0 if config.views == 2 else 0.0)
     parameters = sum(parameter.numel() for parameter in network.parameters())

@@ -1,6 +1,7 @@
 """What every loader and generator returns."""
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 DIGITS = tuple("0123456789")
+
+
+def is_printable(text: str) -> bool:
+    """Whether a name holds neither control characters nor bytes that are no text: those could command a terminal."""
+    return not any(unicodedata.category(sign) in ("Cc", "Cs") for sign in text)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from equicaps.data.dataset import Dataset
+from equicaps.data.dataset import Dataset, is_printable
 
 Files = Mapping[str, Sequence[Path]]
 """The image files of each class."""
@@ -58,13 +58,14 @@ def load_folder(
         raise ValueError(f"load_folder: test_fraction must lie between 0 and 1, but is {test_fraction}.")
     if size is not None and size < 1:
         raise ValueError(f"load_folder: size must be at least 1 pixel, but is {size}.")
+    if not is_printable(name := folder.resolve().name):
+        raise ValueError(f"the folder {name!r} has characters that cannot be printed; rename it.")
     parts, how, remarks = _parts(folder, test_fraction, seed)
     classes = tuple(parts["train"])
     images, labels, note = _read(parts, classes, size, channels)
     if ignored := _ignored(folder):
         remarks.append(f"{ignored} files that are not images ignored")
     note = "; ".join((note, *remarks))
-    name = folder.resolve().name
     return Splits(*(Dataset(f"{name} ({part}{how})", images[part], labels[part], classes, note) for part in parts))
 
 
@@ -115,6 +116,8 @@ def _classes(folder: Path) -> Files:
         found = f"only {next(iter(classes))!r}" if classes else "none"
         raise ValueError(f"{folder}: at least two classes are needed, each a folder of images; found {found}.")
     for name, files in classes.items():
+        if not is_printable(name):
+            raise ValueError(f"{folder}: the folder {name!r} has characters that cannot be printed; rename it.")
         if not files:
             kinds = ", ".join(sorted(SUFFIXES))
             raise ValueError(f"{folder / name} holds no image ({kinds}); add some or remove the folder.")

@@ -165,7 +165,8 @@ def accuracy_by_angle(path: Path, record: Record) -> None:
     axes.set_xlabel("test digits turned by, degrees")
     axes.set_ylabel("accuracy, percent")
     axes.grid(color=GREY, alpha=0.3)
-    axes.legend(frameon=False, loc="center", bbox_to_anchor=(0.5, 0.6))
+    if axes.lines:
+        axes.legend(frameon=False, loc="center", bbox_to_anchor=(0.5, 0.6))
     axes.set_title("trained on upright digits only", fontsize=10)
     _save(figure, path)
 

@@ -41,6 +41,16 @@ def written(root: Path, results: Path) -> dict[Path, str]:
     }
 
 
+def is_checkout(root: Path) -> bool:
+    """Whether the pages with tables are here, with their markers."""
+    try:
+        for page in (README, GUARANTEES):
+            filled(root / page, {"results": ""})
+    except (MisuseError, OSError, UnicodeDecodeError):
+        return False
+    return True
+
+
 def update(root: Path, results: Path) -> list[Path]:
     """Write the pages; returns those that changed."""
     changed = outdated(root, results)

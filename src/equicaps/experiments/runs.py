@@ -103,7 +103,9 @@ def execute(
         resume=True, watch=watch,
     )  # fmt: skip
     if not result.finished:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(
+            f"{name} stopped after {result.step:,} steps, the last one finished and saved: the same command continues."
+        )
     record = json.loads((unfinished / RESULT).read_text()) | {"run": name, "protocol": run.protocol, "quick": quick}
     folder.mkdir(parents=True, exist_ok=True)
     (unfinished / MODEL).replace(folder / f"{name}.safetensors")

@@ -86,7 +86,7 @@ class PaperNet(nn.Module):
         grids = []
         for level, convolution in enumerate(self.convolutions, 1):
             assert isinstance(convolution, PoseConv2d)
-            shape = (len(images), convolution.out_channels, height >> level, width >> level)
+            shape = (images.shape[0], convolution.out_channels, height >> level, width >> level)
             ones = torch.ones(shape, dtype=images.dtype, device=images.device)
             grids.append(Capsules(upright_like(ones), ones))
         return grids

@@ -97,7 +97,9 @@ class SteerableNet(nn.Module):
         last = average(capsules[-1])
         if self.config.features:
             at = (
-                None if self.config.poses else upright_like(images.new_ones(len(images), self.config.num_classes, 1, 1))
+                None
+                if self.config.poses
+                else upright_like(images.new_ones(images.shape[0], self.config.num_classes, 1, 1))
             )
             (poses, agreement), scores = self.classes.vote_and_convolve(last, at)
         else:
@@ -114,7 +116,7 @@ class SteerableNet(nn.Module):
         else:
             size = [side // 2 if layer.pool else side for side in capsules.activations.shape[-2:]]
             size = [(side + 2 * layer.padding - layer.kernel_size) // layer.stride + 1 for side in size]
-            grid = capsules.activations.new_ones(len(capsules.activations), layer.out_capsules, *size)
+            grid = capsules.activations.new_ones(capsules.activations.shape[0], layer.out_capsules, *size)
             poses, activations = layer(capsules, upright_like(grid))
         return Capsules(poses, F.relu(activations))
 

@@ -183,7 +183,7 @@ class SteerableCapsules2d(nn.Module):
         self.pose_power.lerp_(power, self.norm.momentum or 0.1)
 
     def _given(self, at: Tensor, responses: Tensor) -> Tensor:
-        expected = (len(responses), self.out_capsules, *responses.shape[-2:], 2)
+        expected = (responses.shape[0], self.out_capsules, *responses.shape[-2:], 2)
         if at.shape != expected:
             raise ValueError(
                 f"SteerableCapsules2d: `at` must have shape {expected}, one pose for each output capsule and position, "

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from equicaps.data.dataset import is_printable
 from equicaps.training.checkpoint import TrainedModel
 from equicaps.training.config import Number
 
@@ -69,5 +70,23 @@ class Card:
         for name in ("name", "task", "data", "command", "licence", "convention"):
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"Card: {name} must be a text, but is {getattr(self, name)!r}.")
+            _check_printable(name, getattr(self, name))
+        for name in self.classes:
+            _check_printable("the name of a class", name)
+        for name in self.figures:
+            _check_printable("the name of a figure", name)
+        if not self.name or self.name in (".", "..") or any(sign in self.name for sign in "/\\"):
+            raise ValueError(
+                f"Card: name must be one that a file can have, without folders, but is {self.name!r}. equicaps writes "
+                "no such names: do not trust this file."
+            )
         if not all(isinstance(value, int | float) for value in self.figures.values()):
             raise ValueError("Card: figures must be numbers.")
+
+
+def _check_printable(what: str, text: str) -> None:
+    """Control characters could command a terminal, or cut off a file's name."""
+    if not is_printable(text):
+        raise ValueError(
+            f"Card: {what} holds control characters, {text!r}. equicaps writes no such texts: do not trust this file."
+        )

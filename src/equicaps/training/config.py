@@ -1,13 +1,14 @@
 """What a training is: everything that, with the data, determines its result."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
 import torch
 
-from equicaps.losses import Objective
+from equicaps.losses import Objective, check_not_negative
 from equicaps.models import PRESETS, GroupCapsNet
 
 C = TypeVar("C")
@@ -85,6 +86,7 @@ class Optimiser:
 
     def __post_init__(self) -> None:
         _positive("Optimiser: `rate`", self.rate)
+        check_not_negative("Optimiser: `weight_decay`", self.weight_decay)
         _choose("schedule", self.schedule, ("one_cycle", "step"))
         if self.clip is not None:
             _positive("Optimiser: `clip`", self.clip)
@@ -106,6 +108,7 @@ class Intervals:
 
     def __post_init__(self) -> None:
         _positive("Intervals: `log_steps`", self.log_steps)
+        check_not_negative("Intervals: `checkpoint_seconds`", self.checkpoint_seconds)
         if self.evaluation_images is not None:
             _positive("Intervals: `evaluation_images`", self.evaluation_images)
         if self.checkpoint_steps is not None:
@@ -126,6 +129,8 @@ class Hardware:
     def __post_init__(self) -> None:
         _positive("Hardware: `processes`", self.processes)
         _positive("Hardware: `threads`", self.threads)
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", self.device):
+            raise ValueError(f"Hardware: `device` must be auto, cpu, cuda, cuda:0, ... or mps, but is {self.device!r}.")
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         _choose("views", self.views, (1, 2))
         _positive("`batch`", self.batch)
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"`seed` must be a whole number from 0 to 2**63 - 1, but is {self.seed}.")
         if self.views == 1 and self.objective.consistency:
             raise ValueError(
                 "the consistency loss compares two views of each image, but `views` is 1: "
@@ -206,8 +213,8 @@ def _make(kind: type[C], values: Mapping[str, Any]) -> C:
 
 
 def _positive(name: str, value: Number) -> None:
-    if not value > 0:
-        raise ValueError(f"{name} must be positive, but is {value}.")
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} must be a positive number, but is {value}.")
 
 
 def _choose(name: str, value: object, choices: tuple[object, ...]) -> None:
