@@ -93,9 +93,9 @@ GROWING = ("steerable", "paper", "peer: plain CNN", "peer: e2cnn C8")
 """Whose cost is also measured on larger images and other batches."""
 
 
-def peak_gflops() -> float:
+def peak_gflops(seconds: float) -> float:
     a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
-    rate = speed(lambda: a @ b, 1, 0.5)
+    rate = speed(lambda: a @ b, 1, min(seconds, 0.5))
     return 2 * 1024**3 * rate / 1e9
 
 
@@ -123,7 +123,7 @@ def digits(batch: int, size: int) -> Tensor:
 def measure(name: str, batch: int, size: int, kind: str, seconds: float) -> dict[str, float | str | int]:
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    peak = peak_gflops()
+    peak = peak_gflops(seconds)
     network = NETWORKS[name]()
     images = digits(batch, size) if kind == "digits" else torch.rand(batch, 1, size, size)
     labels = torch.randint(10, (batch // 2,)).repeat(2)
@@ -150,7 +150,7 @@ def measure(name: str, batch: int, size: int, kind: str, seconds: float) -> dict
     network.eval()
     with torch.no_grad():
         inference = speed(lambda: network(images), batch, seconds)
-    peak = max(peak, peak_gflops())
+    peak = max(peak, peak_gflops(seconds))
     return {
         "network": name, "images": kind, "batch": batch, "size": size,
         "parameters": sum(p.numel() for p in network.parameters()),

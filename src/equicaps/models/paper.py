@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from equicaps.functional import Capsules
 from equicaps.groups import SO2
 from equicaps.models.output import CapsOutput
-from equicaps.models.steerable import upright_like
+from equicaps.models.steerable import check_parts, upright_like
 from equicaps.nn import ImagePoses, PoseConv2d, SpatialCapsules2d, TransformMLP
 from equicaps.nn.transform_mlp import TransformKernel
 
@@ -21,8 +21,9 @@ class PaperConfig:
     """Five layers of 2x2 blocks with stride 2, each a capsule layer paired with a pose-indexed convolution.
 
     ``features`` off leaves the capsules alone: scores are the agreements. ``poses`` off leaves the convolutions alone,
-    evaluated at the identity: the paper's CNN(*). Capsules have 144,410 parameters with the MLP generator (144,970 with
-    ``TransformLinear()``; the paper says 145k), spline convolutions 106,154 (the paper says 90k).
+    evaluated at the identity: the paper's CNN(*), which reads 16 of the 25 control points of each kernel. Capsules have
+    144,410 parameters with the MLP generator (144,970 with ``TransformLinear()``; the paper says 145k), spline
+    convolutions 106,154 (the paper says 90k).
     """
 
     num_classes: int = 10
@@ -31,6 +32,9 @@ class PaperConfig:
     kernel: TransformKernel = field(default_factory=TransformMLP)
     features: bool = True
     poses: bool = True
+
+    def __post_init__(self) -> None:
+        check_parts(self.features, self.poses)
 
     def grid(self, side: int) -> int | None:
         """The side of the last grid for an image of this side; None where a quarter turn would not be exact."""

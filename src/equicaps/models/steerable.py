@@ -45,6 +45,9 @@ class SteerableConfig:
     features: bool = True
     poses: bool = True
 
+    def __post_init__(self) -> None:
+        check_parts(self.features, self.poses)
+
     def grid(self, side: int) -> int | None:
         """The side of the last grid for an image of this side; None where a quarter turn would not be exact."""
         for block in self.blocks:
@@ -56,6 +59,12 @@ class SteerableConfig:
                 return None
             side = rest // block.stride + 1
         return side
+
+
+def check_parts(features: bool, poses: bool) -> None:
+    """Raise if a network would consist of neither."""
+    if not (features or poses):
+        raise ValueError("a network needs `features`, `poses` or both, but both are off.")
 
 
 class SteerableNet(nn.Module):
