@@ -73,11 +73,13 @@ def test_the_page_of_guarantees_has_the_curve_and_what_quarter_turns_change(chec
     report.main(["--root", str(checkout)])
     text = (checkout / "docs" / "guarantees.md").read_text()
     head = next(line for line in text.splitlines() if line.startswith("| trained on upright digits only |"))
-    lines = text.splitlines()
-    cells = [[cell.strip() for cell in line.split("|")] for line in lines if "steerable`" in line and "| " in line]
+    rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if line.startswith("| `")]
+    [curve] = [row for row in rows if row[1] == "`steerable`"]
+    changes = [row[3] for row in rows if row[1] == "`upright-steerable`"]
     assert head.split(" | ")[1:] == ["0°", "90° |"]  # the quick curve has four points
-    assert cells[0][3] == "12.3 %"
-    assert [row[3] for row in cells[1:]] == ["0", "7"]
+    assert curve[3] == "12.3 %"
+    assert changes == ["0", "7"]
+    assert any(row[1] == "`rotated-paper`" for row in rows)
 
 
 @pytest.mark.parametrize(
