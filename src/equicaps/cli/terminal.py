@@ -34,7 +34,10 @@ def open_model(name: str) -> TurningModel:
             f"there is no model {name!r}: give {' or '.join(SHIPPED)}, or a file or folder of a training."
         )
     if path.is_dir() and name not in SHIPPED and not (path / "model.safetensors").exists():
-        raise MisuseError(f"{path} holds no model.safetensors: it is not the folder of a finished training.")
+        raise MisuseError(
+            f"{path} holds no model.safetensors: it is not the folder of a finished training; an "
+            "interrupted one goes on with equicaps train DATA --resume --out FOLDER."
+        )
     return load(name)
 
 
