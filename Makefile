@@ -32,7 +32,7 @@ mutants: .venv/dev.stamp
 .venv/%.stamp: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("equicaps needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'
 	$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
 	touch $@
 
 clean:
