@@ -50,6 +50,9 @@ FAINT_DIRECTION = 1e-6
 FAINT_GRADIENT = 1e-5
 """Gradient of an image in [0, 1] at which its pose fades: far below one grey level in 255, far above rounding."""
 
+OUT_OF_RANGE = 1e-3
+"""How far pixels may leave [0, 1] before anything is said: interpolation does."""
+
 SINGULAR = 1e-6
 """Reciprocal condition number at which a matrix counts as singular; about the rounding noise of float32."""
 

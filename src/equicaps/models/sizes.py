@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-ROUNDING = 1e-3
-"""Values may leave [0, 1] by as much before anything is said: interpolation does."""
+from equicaps.numerics import OUT_OF_RANGE
+
 REACH = 4096
 """How far above a side a legal one is looked for."""
 
@@ -91,6 +91,6 @@ def check_values(images: Float[Tensor, "batch channels height width"]) -> str | 
     low, high = images.aminmax()
     if not (low.isfinite() and high.isfinite()):
         raise ValueError("images contain NaN or infinite pixels; clean them first, for instance with torch.nan_to_num.")
-    if low < -ROUNDING or high > 1 + ROUNDING:
+    if low < -OUT_OF_RANGE or high > 1 + OUT_OF_RANGE:
         return f"images are expected in [0, 1], but range from {low:.3g} to {high:.3g}; they are used as they are."
     return None

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from equicaps.data import Dataset
 from equicaps.models.output import CapsOutput
+from equicaps.numerics import OUT_OF_RANGE
 from equicaps.training.config import TrainConfig
 from equicaps.training.distributed import World, explained
 from equicaps.training.errors import CheckpointError, MisuseError, TrainingError
@@ -22,8 +23,6 @@ WARM_UP_STEPS, PILOT_STEPS = 5, 20
 """The steps after the warm-up are timed to turn CPU-minutes into steps; all of them count."""
 SAFETY = 0.985
 """Of the budget is planned: later steps are a little slower."""
-ROUNDING = 1e-3
-"""Values may leave [0, 1] by as much before a warning."""
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +60,7 @@ class Trainer:
                 f"{world.size} processes: choose a batch that is a multiple of {config.views * world.size}."
             )
         low, high = data.value_range()
-        if world.leads and not -ROUNDING <= low <= high <= 1 + ROUNDING:
+        if world.leads and not -OUT_OF_RANGE <= low <= high <= 1 + OUT_OF_RANGE:
             _log.warning(
                 "%s: pixels should lie in [0, 1], but reach from %g to %g: divide by 255, or by their largest value. "
                 "Training goes on with them as they are.",
