@@ -13,9 +13,9 @@ from equicaps.models.paper import PaperConfig, PaperNet
 from equicaps.models.sizes import check_images, check_size, check_values, fit
 from equicaps.models.steerable import SteerableConfig, SteerableNet
 
-PRESETS: dict[str, tuple[type[PaperConfig] | type[SteerableConfig], dict[str, bool]]] = {
+PRESETS: dict[str, tuple[type[PaperConfig] | type[SteerableConfig], dict[str, int]]] = {
     "steerable": (SteerableConfig, {}),
-    "steerable_capsules": (SteerableConfig, {"features": False}),
+    "steerable_capsules": (SteerableConfig, {"features": False, "in_order": 2}),
     "steerable_cnn": (SteerableConfig, {"poses": False}),
     "paper": (PaperConfig, {}),
     "capsules_only": (PaperConfig, {"features": False}),
@@ -60,7 +60,7 @@ class GroupCapsNet(nn.Module):
         if name not in PRESETS:
             raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(map(repr, PRESETS))}.")
         make, options = PRESETS[name]
-        config = make(num_classes=num_classes, in_channels=in_channels, **options)  # type: ignore[arg-type] # bools only
+        config = make(num_classes=num_classes, in_channels=in_channels, **options)  # type: ignore[arg-type] # bools and an order
         body = SteerableNet(config) if isinstance(config, SteerableConfig) else PaperNet(config)
         return cls(body, image_size=image_size, pad=pad, decoder=decoder)
 

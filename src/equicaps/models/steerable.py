@@ -76,9 +76,9 @@ class SteerableNet(nn.Module):
         self.layers = nn.ModuleList()
         width, order = config.in_channels, 0
         for block in config.blocks:
-            self.layers.append(_layer(width, order, block))
+            self.layers.append(_layer(width, order, block, needs_pose=block is not config.blocks[-1]))
             width, order = block.capsules, config.in_order
-        self.classes = SteerableCapsules2d(width, config.num_classes, 1, in_order=order)
+        self.classes = SteerableCapsules2d(width, config.num_classes, 1, in_order=order, needs_pose=False)
 
     def capsules(self, images: Float[Tensor, "batch channels height width"]) -> list[Capsules]:
         """The capsules after every layer but the last."""
@@ -121,7 +121,7 @@ class SteerableNet(nn.Module):
         return Capsules(poses, F.relu(activations))
 
 
-def _layer(width: int, order: int, block: Block) -> SteerableCapsules2d:
+def _layer(width: int, order: int, block: Block, *, needs_pose: bool) -> SteerableCapsules2d:
     return SteerableCapsules2d(
         width,
         block.capsules,
@@ -131,6 +131,7 @@ def _layer(width: int, order: int, block: Block) -> SteerableCapsules2d:
         pool=block.pool,
         in_order=order,
         out_order=block.order,
+        needs_pose=needs_pose,
     )
 
 

@@ -43,6 +43,8 @@ class SteerableCapsules2d(nn.Module):
         out_order: M, at least 1.
         pool: low-pass filter the moments to half the resolution first.
         padding: of zeros around moments, of their border around images; by default (kernel_size - 1) // 2.
+        needs_pose: whether activations vanish where the pose is undefined. Seen from the centre of something that half
+            a turn does not change, every pose is: without this its capsule keeps :math:`Y_{j0}`, which needs none.
     """
 
     pose_power: Tensor
@@ -59,6 +61,7 @@ class SteerableCapsules2d(nn.Module):
         out_order: int = 2,
         pool: bool = False,
         padding: int | None = None,
+        needs_pose: bool = True,
     ) -> None:
         super().__init__()
         for name in ("in_capsules", "out_capsules", "kernel_size", "stride", "out_order"):
@@ -74,7 +77,7 @@ class SteerableCapsules2d(nn.Module):
             stride,
         )
         self.in_order, self.out_order, self.pool = in_order, out_order, pool
-        self.padding = padding
+        self.padding, self.needs_pose = padding, needs_pose
         basis = steerable_basis(kernel_size, in_order, out_order).to(torch.get_default_dtype())
         self.register_buffer("basis", basis, persistent=False)
         self.weight = nn.Parameter(torch.empty(out_capsules, in_capsules, len(basis)))
@@ -98,7 +101,7 @@ class SteerableCapsules2d(nn.Module):
     def forward(self, capsules: Capsules, at: Float[Tensor, "batch out h w 2"] | None = None) -> Capsules:
         """Poses by agreement, activations by group convolution there.
 
-        Activations are normalised, not rectified, and 0 where the pose is undefined.
+        Activations are normalised, not rectified, and with ``needs_pose`` 0 where the pose is undefined.
 
         Args:
             capsules: input.
@@ -143,7 +146,8 @@ class SteerableCapsules2d(nn.Module):
         return responses[:, self.out_capsules : 3 * self.out_capsules]
 
     def _features(self, at: Tensor, responses: Tensor) -> Float[Tensor, "batch out h w"]:
-        return self.norm(features_at(at, responses)) * _presence(at)
+        features: Tensor = self.norm(features_at(at, responses))
+        return features * _presence(at) if self.needs_pose else features
 
     def _agreement(self, capsules: Capsules, rows: Tensor, first: Tensor) -> Float[Tensor, "batch out h w"]:
         out = self.out_capsules
