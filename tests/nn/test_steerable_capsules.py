@@ -162,6 +162,28 @@ def test_votes_without_a_pose_have_no_agreement(dtype):
     assert faint.activations.max() < 0.01
 
 
+def test_without_a_pose_the_response_of_order_zero_remains_where_it_may(dtype, tolerance):
+    """One window over something that half a turn does not change: Y_1 cancels, Y_0 does not."""
+    _, capsules = layer_and_input({"kernel_size": 3}, dtype)
+    maps = Capsules(capsules.poses[..., :8, :, :], capsules.activations[..., :8, :])
+    turned = quarter_turns(maps, 2)
+    symmetric = Capsules(  # mean of both, as moments
+        (maps.poses * maps.activations[..., None] + turned.poses * turned.activations[..., None])
+        / (maps.activations + turned.activations)[..., None],
+        (maps.activations + turned.activations) / 2,
+    )
+    needy, content = (
+        SteerableCapsules2d(3, 5, 8, padding=0, needs_pose=needs).to(dtype).eval() for needs in (True, False)
+    )
+    content.load_state_dict(needy.state_dict())
+    assert needy(symmetric).poses.abs().max() < 1e-3
+    assert needy(symmetric).activations.abs().max() < 1e-4
+    assert content(symmetric).activations.abs().min() > 1e-2
+    torch.testing.assert_close(
+        content(quarter_turns(symmetric, 1)).activations, content(symmetric).activations, **tolerance
+    )
+
+
 def test_both_answers_are_those_of_vote_and_forward(dtype, tolerance):
     layer, capsules = layer_and_input({"kernel_size": 3}, dtype)
     voted, features = layer.vote_and_convolve(capsules)
