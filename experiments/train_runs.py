@@ -2,19 +2,22 @@
 
 Run: EQUICAPS_DATA=... python experiments/train_runs.py NAME... (one process each; start several on several cores).
 Writes results/runs/NAME.json and NAME.safetensors. Without a name: lists all with their state.
+With --measure-again before the names: trains nothing, but measures finished trainings with the code as it is now.
 """
 
 import sys
 import time
 from pathlib import Path
 
-from equicaps.experiments.runs import RUNS, RUNS_FOLDER, execute
+from equicaps.experiments.runs import RUNS, RUNS_FOLDER, execute, measure_again
 from equicaps.training import Progress
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def main(names: list[str]) -> int:
+    again = names[:1] == ["--measure-again"]
+    names = names[again:]
     if unknown := set(names) - set(RUNS):
         print(f"unknown: {', '.join(sorted(unknown))}; choose from {', '.join(RUNS)}")
         return 2
@@ -26,7 +29,7 @@ def main(names: list[str]) -> int:
         return 0
     for name in names:
         print(time.strftime("%H:%M"), name, flush=True)
-        record = execute(name, RESULTS, watch=show)
+        record = measure_again(name, RESULTS) if again else execute(name, RESULTS, watch=show)
         print(time.strftime("%H:%M"), name, record["figures"], flush=True)
     return 0
 

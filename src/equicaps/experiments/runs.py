@@ -8,10 +8,10 @@ from typing import Any
 
 from equicaps.experiments.protocols import PROTOCOLS, QUICK
 from equicaps.losses import Objective
-from equicaps.training import Budget, MisuseError, Model, Optimiser, Progress, TrainConfig, train
+from equicaps.training import Budget, MisuseError, Model, Optimiser, Progress, TrainConfig, load_model, train
 from equicaps.training.checkpoint import MODEL
 from equicaps.training.files import write_bytes
-from equicaps.training.record import RESULT
+from equicaps.training.record import RESULT, provenance
 
 RUNS_FOLDER = "runs"
 QUICK_STEPS = 10
@@ -110,6 +110,20 @@ def execute(
     folder.mkdir(parents=True, exist_ok=True)
     (unfinished / MODEL).replace(folder / f"{name}.safetensors")
     write_bytes(folder / f"{name}.json", (json.dumps(record, indent=1) + "\n").encode())
+    return record
+
+
+def measure_again(name: str, results: Path) -> dict[str, Any]:
+    """The record of a finished training, its figures measured by the code as it is now, written in place of the old.
+
+    For a change after which the same weights answer otherwise; the record then names both commits.
+    """
+    path = results / RUNS_FOLDER / f"{name}.json"
+    record: dict[str, Any] = json.loads(path.read_text())
+    network = load_model(path.with_suffix(".safetensors")).network
+    figures = PROTOCOLS[record["protocol"]].test()(network, None)
+    record |= {"figures": record["figures"] | dict(figures), "measured_with": provenance()}
+    write_bytes(path, (json.dumps(record, indent=1) + "\n").encode())
     return record
 
 

@@ -104,5 +104,6 @@ def described(record: Record, tested_on: str) -> Record:
         "cpu_minutes": record["cpu_seconds"] / 60,
         "seed": config["seed"],
         "commit": record["commit"],
+        "measured_with": record.get("measured_with", record)["commit"],
         "config": config,
     }

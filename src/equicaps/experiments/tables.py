@@ -232,13 +232,13 @@ def _figures(record: Record | None) -> str:
 def _provenance(entries: Iterable[Record]) -> str:
     rows = [
         [f"`{entry['run']}`", f"{entry['trained_on']}; {entry['training_images']:,} images", entry["tested_on"],
-         f"{entry['test_images']:,}", *_cost(entry), *_both(entry), str(entry["seed"]), str(entry["commit"])]
+         f"{entry['test_images']:,}", *_cost(entry), *_both(entry), str(entry["seed"]), entry["commit"], entry["measured_with"]]
         for entry in entries
     ]  # fmt: skip
     if not rows:
         return ""
     head = ["training", "trained on", "tested on", "test images", "images seen", "CPU-min", "accuracy",
-            "of agreements", "seed", "commit"]  # fmt: skip
+            "of agreements", "seed", "trained by commit", "measured by"]  # fmt: skip
     return "\n<details><summary>Trainings</summary>\n\n" + markdown_table(head, rows) + "\n</details>\n"
 
 
