@@ -44,6 +44,29 @@ def directions(raw: Float[Tensor, "*batch 2"]) -> Float[Tensor, "*batch 2"]:
     return raw * torch.rsqrt(raw.square().sum(-1, keepdim=True) + FAINT_DIRECTION**2)
 
 
+def over_window(values: Float[Tensor, "*batch k windows"]) -> Float[Tensor, "*batch windows"]:
+    """The sum over positions in reading order; of a 2x2 block opposite ones first.
+
+    Then a turned block has bit for bit the same sum: a turn swaps the pairs, or the two in each. Poses that nearly
+    cancel would turn any other rounding into an angle.
+    """
+    if values.shape[-2] != 4:
+        return values.sum(-2)
+    first, second, third, fourth = values.unbind(-2)
+    return (first + fourth) + (second + third)
+
+
+def planar_mean_pose(
+    poses: Float[Tensor, "2 c k windows"], *, together: bool = True
+) -> Float[Tensor, "windows 2"] | Float[Tensor, "c windows 2"]:
+    """:func:`equicaps.functional.mean_pose` of every window, of all capsules ``together`` or of each alone."""
+    weights = flatten_at_one(poses.square().sum(0))
+    resultant, total = poses * weights, weights
+    if together:
+        resultant, total = resultant.sum(1), total.sum(0)
+    return safe_normalize(over_window(resultant).movedim(0, -1), noise_floor(over_window(total).unsqueeze(-1)))
+
+
 @full_precision
 def planar_route(
     features: Float[Tensor, "f k windows"],
@@ -78,13 +101,13 @@ def planar_route(
         weighted: the authors' agreement instead of the paper's.
     """
     p, a = poses.flatten(1, 2), activations.flatten(0, 1)
-    heard = speaks(a.T).T
+    heard, positions = speaks(a.T).T, activations.shape[1]
     resultant, total, everyone, fade = _apply(
         _PiecewiseSums, features, weight, p, a, heard, alpha / 2, beta - alpha / 2, iterations
     )
     mean = safe_normalize(resultant.movedim(0, -1), noise_floor(total.unsqueeze(-1))).movedim(-1, 0)
     pose = SO2().fade(mean.movedim(0, -1), fade).movedim(-1, 0)
-    spoken, count = (resultant, total) if weighted else (everyone, heard.sum(0).expand(total.shape))
+    spoken, count = (resultant, total) if weighted else (everyone, _over_inputs(heard, positions).expand(total.shape))
     floor = noise_floor(count.unsqueeze(-1), OPPOSED_WEIGHTS).squeeze(-1)
     distance = (count - (pose * spoken).sum(0)) / 2 * safe_reciprocal(count, floor)
     defined = SO2().presence(pose.movedim(0, -1)) * evidence(total.unsqueeze(-1))
@@ -148,6 +171,11 @@ def _cut(tensors: Any, rows: slice, columns: slice) -> list[Tensor]:
     return [features[..., columns], weight[:, rows], *windows, *numbers]
 
 
+def _over_inputs(values: Float[Tensor, "*batch n windows"], positions: int) -> Float[Tensor, "*batch windows"]:
+    """The sum over capsules, then over positions."""
+    return over_window(values.unflatten(-2, (-1, positions)).sum(-3))
+
+
 class _Step(NamedTuple):
     """What one iteration leaves for the way back."""
 
@@ -168,6 +196,7 @@ class _Piece:
         emitted, outputs, _, width = self.weight.shape
         px, py = self.poses.unbind(0)
         self.flat = features.reshape(width, -1)
+        self.positions = features.shape[1]
         raw = (self.weight.reshape(-1, width) @ self.flat).view(emitted, outputs, len(self.a), -1)
         if emitted == 2:
             self.scale = (
@@ -176,17 +205,17 @@ class _Piece:
             self.t = raw.mul_(self.scale)
         else:
             self.t = torch.cat((torch.cos(raw), torch.sin(raw)))
-        self.v = self.t * px
-        self.v[0].addcmul_(self.t[1], py, value=-1)
-        self.v[1].addcmul_(self.t[0], py)
+        self.v, turned = self.t * px, self.t * py  # no addcmul: fused, x and y would be rounded differently
+        self.v[0] -= turned[1]
+        self.v[1] += turned[0]
         self.resultant = self.sum_of(self.a)
-        self.total = self.a.sum(0).expand_as(self.resultant[0])
+        self.total = _over_inputs(self.a, self.positions).expand_as(self.resultant[0])
         self.fade = torch.ones_like(self.total)
         self.steps: list[_Step] = []
 
     def sum_of(self, weights: Tensor) -> Tensor:
         """Σ_i w_i v_i."""
-        return (self.v * weights).sum(2)
+        return _over_inputs(self.v * weights, self.positions)
 
     def along(self, vectors: Tensor, start: Tensor) -> Tensor:
         """start + ⟨vector, v_i⟩ for a vector (2, m, windows) of every output capsule."""
@@ -198,11 +227,12 @@ class _Piece:
         start = _Direction(self.resultant, self.total, self.fade)
         self.fade = flatten_at_one(start.value.square().sum(0))
         q = start.value * self.half_alpha
-        gate = self.along(q, self.shift).sigmoid_()
+        x, y = (self.v * q.unsqueeze(2)).unbind(0)
+        gate = x.add_(y).add_(self.shift).sigmoid_()
         w = gate * self.a
         self.steps.append(_Step(start, q, gate, w))
         if not last:
-            self.resultant, self.total = self.sum_of(w), w.sum(1)
+            self.resultant, self.total = self.sum_of(w), _over_inputs(w, self.positions)
 
     def backward(self, d_resultant: Tensor, d_total: Tensor, d_everyone: Tensor, d_fade: Tensor) -> tuple[Tensor, ...]:
         """Gradients of the piece's tensors, in their order."""

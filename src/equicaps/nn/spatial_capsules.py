@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from equicaps.functional import Agreement, Capsules, Linear, Routing, Sigma, Sigmoid, route
 from equicaps.functional.alignment import align, check_window_grid, mean_pose, window_positions, windows
 from equicaps.functional.moment_routing import MomentRouting, moment_route
-from equicaps.functional.planar_routing import planar_route
+from equicaps.functional.planar_routing import planar_mean_pose, planar_route
 from equicaps.functional.routing import check_options
 from equicaps.groups import SO2, Group
 from equicaps.groups.checks import check_alike, check_count, check_floating
@@ -120,7 +120,8 @@ class SpatialCapsules2d(nn.Module):
     def votes(self, poses: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b y x m n d"]:
         """The votes of every window, its n = c·k inputs sorted by capsule, then by position in reading order."""
         inputs = windows(poses.movedim(-1, 1), self.kernel_size, self.stride).permute(0, 3, 4, 2, 5, 1)
-        t = self.generator(self._aligned(inputs)).movedim(3, -2)
+        mean = mean_pose(self.group, inputs if self.generator.linear else inputs.flatten(-3, -2))
+        t = self.generator(self._aligned(mean)).movedim(3, -2)
         return self.group.compose(inputs.unsqueeze(3), t).flatten(-3, -2)
 
     def routing(self, capsules: Capsules) -> Routing:
@@ -133,11 +134,11 @@ class SpatialCapsules2d(nn.Module):
     def _inputs(self, activations: Float[Tensor, "b c h w"]) -> Float[Tensor, "b y x n"]:
         return windows(activations, self.kernel_size, self.stride).permute(0, 2, 3, 1, 4).flatten(-2)
 
-    def _aligned(self, inputs: Float[Tensor, "*batch c k d"]) -> Float[Tensor, "*batch k i"]:
-        positions = window_positions(self.kernel_size, dtype=inputs.dtype, device=inputs.device)
-        if self.generator.linear:
-            return align(self.group, mean_pose(self.group, inputs), positions).transpose(-3, -2).flatten(-2)
-        return align(self.group, mean_pose(self.group, inputs.flatten(-3, -2)), positions)
+    def _aligned(self, mean: Float[Tensor, "*batch d"]) -> Float[Tensor, "*windows k i"]:
+        """Positions under the mean pose of the window, or in the linear form under that of every channel."""
+        positions = window_positions(self.kernel_size, dtype=mean.dtype, device=mean.device)
+        aligned = align(self.group, mean, positions)
+        return aligned.transpose(-3, -2).flatten(-2) if self.generator.linear else aligned
 
     @full_precision
     def _route_planar(self, poses: Float[Tensor, "b c h w 2"], activations: Float[Tensor, "b c h w"]) -> Capsules:
@@ -147,7 +148,8 @@ class SpatialCapsules2d(nn.Module):
         p = windows(poses.movedim(-1, 1), self.kernel_size, self.stride).permute(1, 2, 5, 0, 3, 4).flatten(3)
         active = (a != 0).any(0).any(0).nonzero().squeeze(1)  # elsewhere nobody votes: poses are undefined
         p, a = p.index_select(-1, active), a.index_select(-1, active)
-        features = self.generator.features(self._aligned(p.permute(3, 1, 2, 0)))
+        mean = planar_mean_pose(p, together=not self.generator.linear)
+        features = self.generator.features(self._aligned(mean.movedim(-2, 0)))
         routed = planar_route(
             features.permute(2, 1, 0).contiguous(),
             self.generator.weight,
