@@ -47,6 +47,22 @@ def low_pass(
     return F.conv2d(maps, kernel.expand(channels, 1, 4, 4), stride=2, padding=int(edges), groups=channels)
 
 
+def convolve(
+    maps: Float[Tensor, "batch columns height width"],
+    kernel: Float[Tensor, "rows columns k k"],
+    stride: int,
+    padding: int,
+) -> Float[Tensor, "batch rows h w"]:
+    """``conv2d`` in the form that is fastest: one window is a matrix product, and CPUs like channels last."""
+    if padding == 0 and maps.shape[-2:] == kernel.shape[-2:]:
+        return F.linear(maps.flatten(1), kernel.flatten(1))[..., None, None]
+    if maps.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.conv2d(maps, kernel, stride=stride, padding=padding)
+    last = torch.channels_last
+    maps, kernel = maps.contiguous(memory_format=last), kernel.contiguous(memory_format=last)
+    return F.conv2d(maps, kernel, stride=stride, padding=padding).contiguous()
+
+
 def steerable_basis(kernel_size: int, in_order: int, out_order: int) -> Float[Tensor, "p rows columns k k"]:
     r"""All real kernels with which moments of order up to N become responses of order up to M.
 

@@ -11,6 +11,7 @@ from equicaps.functional import Capsules
 from equicaps.functional.alignment import check_window_grid
 from equicaps.functional.steerable import (
     agreed_poses,
+    convolve,
     features_at,
     low_pass,
     moments,
@@ -171,7 +172,7 @@ class SteerableCapsules2d(nn.Module):
         padding = self.padding
         if self._reads_images and padding:
             maps, padding = F.pad(maps, (padding,) * 4, mode="replicate"), 0
-        responses = F.conv2d(maps, kernel, stride=self.stride, padding=padding)
+        responses = convolve(maps, kernel, self.stride, padding)
         return responses.to(maps.dtype)  # autocast halves the precision of products, not of what is made of them
 
     def _poses(self, first: Float[Tensor, "batch rows height width"]) -> Float[Tensor, "batch out height width 2"]:
