@@ -1,15 +1,15 @@
 """``equicaps audit``, ``info``, ``data``, ``bench`` and ``export`` as a user sees them."""
 
 import json
+import subprocess
 import sys
 
 import pytest
 from commands import failed_cleanly, save_network
-from typer.main import get_command
 
 from equicaps import __version__, load
 from equicaps import export as exporting
-from equicaps.cli.main import app
+from equicaps.cli.main import COMMANDS, load_command
 from equicaps.data import embedded_digits
 from equicaps.data.images import open_image
 
@@ -139,10 +139,11 @@ def test_an_export_that_differs_is_not_written(run, model_file, tmp_path, faked)
     assert failed_cleanly(run("export", model_file, "--out", "/dev/null/m.onnx"), 1, "cannot create the folder")
 
 
-@pytest.mark.parametrize("command", get_command(app).commands)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example(run, command):
     result = run(command, "--help")
     assert result.exit_code == 0
+    assert "completion" not in result.stdout
     assert f"equicaps {command}" in result.stdout.split("Options")[0].replace("Usage: equicaps", "")
 
 
@@ -152,3 +153,19 @@ def test_embedded_digits_are_enough_for_the_check_of_an_export():
 
 def test_the_version_is_printed(run):
     assert run("--version").stdout == f"equicaps {__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_list_of_commands_says_what_each_says_itself(command):
+    assert load_command(command).help.split("\n\n")[0].replace("\n", " ") == COMMANDS[command]
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["--version"], 0), (["prdict"], 2), (["--loud"], 2)])
+def test_help_and_wrong_words_do_not_wait_for_torch(words, code):
+    program = (
+        "import sys; from equicaps.cli.main import app\n"
+        "try: app()\n"
+        "except SystemExit as end: print('torch' in sys.modules, end.code)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == f"False {code}"
