@@ -67,6 +67,20 @@ def test_at_other_angles_mode_and_size_stay(run, model_file, angle, tmp_path, mo
     assert (tmp_path / "a.png").read_bytes() == before
 
 
+def test_images_without_a_pose_are_counted_and_left_as_they_are(run, model_file, folder, angle, tmp_path):
+    angle(None)
+    result = run("upright", folder / "turned.png", "--out", tmp_path / "out", "--model", model_file)
+    assert "0 images upright" in result.stdout
+    assert "0 of them without loss; 1 without a pose, left as they are" in result.stdout
+    np.testing.assert_array_equal(
+        np.asarray(open_image(tmp_path / "out" / "turned.png")), np.asarray(open_image(folder / "turned.png"))
+    )
+    angle(90.0)
+    result = run("upright", folder / "turned.png", "--out", tmp_path / "again", "--model", model_file)
+    assert "1 images upright" in result.stdout
+    assert "0 without a pose" in result.stdout
+
+
 def test_quarter_turns_only_and_expand(run, model_file, angle, tmp_path, digit):
     Image.fromarray(digit).save(tmp_path / "a.png")
     angle(120.0)

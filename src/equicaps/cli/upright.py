@@ -103,12 +103,19 @@ def upright(
     if as_json:
         show_json(_document(trained, done, problems, sheet if pairs else None))
     elif done:
-        lossless = sum(entry.lossless for entry in done)
-        typer.echo(f"{len(done)} images upright in {out}, {lossless} of them without loss; before and after: {sheet}")
+        _show(done, out, sheet)
     for _, problem in problems:
         console.print(f"error: {problem}", markup=False, highlight=False, soft_wrap=True)
     if problems:
         raise typer.Exit(FAILED)
+
+
+def _show(done: list[Turned], out: Path, sheet: Path) -> None:
+    upright = [entry for entry in done if entry.answer.angle is not None]
+    typer.echo(
+        f"{len(upright)} images upright in {out}, {sum(entry.lossless for entry in upright)} of them without loss; "
+        f"{len(done) - len(upright)} without a pose, left as they are; before and after: {sheet}"
+    )
 
 
 def _check_out(out: Path, inputs: list[Path]) -> None:
