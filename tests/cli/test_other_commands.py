@@ -12,6 +12,7 @@ from equicaps import export as exporting
 from equicaps.cli.main import COMMANDS, load_command
 from equicaps.data import embedded_digits
 from equicaps.data.images import open_image
+from equicaps.training.files import read_tensors, write_tensors
 
 QUICK = ("--images", 12, "--step", 45)
 
@@ -38,6 +39,13 @@ def test_a_trained_network_gets_its_certificate(run, trained_file, tmp_path):
     assert json.loads((tmp_path / "audit" / "audit.json").read_text()) == found
     assert open_image(tmp_path / "audit" / "audit.png").width > 500
     assert failed_cleanly(run("audit", trained_file, *QUICK, "--out", tmp_path / "audit"), 2, "is already there")
+
+
+def test_the_audits_table_says_which_images_it_counts(run):
+    """On the cheapest model; that it fails does not matter here."""
+    shown = " ".join(run("audit", "digits-plain", "--images", 5, "--step", 180).stdout.split())
+    assert "answer, 5 + 5 images" in shown
+    assert "5 images as they are and the same 5 turned by random angles" in shown
 
 
 def test_without_matplotlib_the_audit_says_so_before_it_measures(run, model_file, tmp_path, monkeypatch):
@@ -73,9 +81,20 @@ def test_info_shows_the_card(run, model_file):
     for text in ("tells [digits]", "a few digits", "accuracy 10", "MIT", "counter-clockwise", "158,004 parameters"):
         assert text in shown.stdout
     card = json.loads(run("info", model_file, "--json").stdout)
-    assert card["network"] == {"preset": "steerable", "parameters": 158_004, "image_size": 32, "in_channels": 1}
+    assert card["network"] == {
+        "preset": "steerable", "parameters": 158_004, "decoder_parameters": 0, "image_size": 32, "in_channels": 1
+    }  # fmt: skip
     assert len(card["zeros"]) == 10
     assert failed_cleanly(run("info", "nowhere"), 2, "there is no model 'nowhere'")
+
+
+def test_info_counts_the_decoder_apart(run):
+    shown = run("info", "digits").stdout
+    assert "steerable, 158,004 parameters" in shown
+    assert "667,392 more parameters" in shown
+    facts = json.loads(run("info", "digits", "--json").stdout)["network"]
+    total = sum(parameter.numel() for parameter in load("digits").network.parameters())
+    assert facts["parameters"] + facts["decoder_parameters"] == total
 
 
 def test_data_tells_what_is_where_without_fetching(run, tmp_path, monkeypatch):
@@ -131,12 +150,25 @@ def test_an_export_that_differs_is_not_written(run, model_file, tmp_path, faked)
     assert failed_cleanly(run("export", model_file, "--out", target), 1, "differs from the network by more than 1e-05")
     assert not target.exists()
     faked(1e-6)
-    assert run("export", model_file, "--out", target).exit_code == 0
+    made = run("export", model_file, "--out", target)
+    assert made.exit_code == 0
+    assert "1,000 turned images of MNIST subset (test, 1,000 digits)" in made.stdout
+    assert "not of the model's classes" not in made.stdout
     assert target.read_bytes() == b"program"
     assert failed_cleanly(run("export", model_file, "--out", target), 2, "is already there")
     assert failed_cleanly(run("export", model_file, "--out", tmp_path), 2, "is a folder")
     assert failed_cleanly(run("export", model_file, "--to", "coreml"), 2, "coreml")
     assert failed_cleanly(run("export", model_file, "--out", "/dev/null/m.onnx"), 1, "cannot create the folder")
+
+
+def test_an_export_says_when_its_images_are_of_another_kind(run, model_file, tmp_path, faked):
+    tensors, content = read_tensors(model_file, "model")
+    write_tensors(tmp_path / "letters.safetensors", "model", tensors, {**content, "classes": list("abcdefghij")})
+    faked(1e-6)
+    made = run("export", tmp_path / "letters.safetensors", "--out", tmp_path / "letters.onnx")
+    assert "those images are not of the model's classes: --data FOLDER" in made.stdout
+    words = ("export", tmp_path / "letters.safetensors", "--out", tmp_path / "letters.onnx", "--force", "--json")
+    assert json.loads(run(*words).stdout)["data"] == "MNIST subset (test, 1,000 digits)"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -65,12 +65,19 @@ def audit(
 def _show(certificate: Certificate, targets: list[Path]) -> None:
     console, exact = Console(), certificate.exact
     verdict = "holds" if certificate.holds else "FAILS"
-    table = Table("quarter turns", "predictions changed", "scores", "agreements", "poses", "poses defined",
-                  title_justify="left",
-                  title=f"{certificate.model}, {certificate.data}: the exact part {verdict}")  # fmt: skip
+    count = certificate.images
+    table = Table(
+        "quarter turns", "predictions changed", "scores", "agreements", "poses", "poses defined",
+        title=f"{certificate.model}, {certificate.data}: the exact part {verdict}", title_justify="left",
+        caption=f"{count:,} images as they are and the same {count:,} turned by random angles; each against itself "
+        "turned by 90, 180 and 270 degrees, the layers on some of them", caption_justify="left",
+    )  # fmt: skip
     figures = [f"{value:.1e}" for value in (exact.scores, exact.activations, exact.poses)]
     table.add_row(
-        f"answer, {exact.images:,} images", str(exact.predictions_changed), *figures, f"{exact.poses_defined:.0f} %"
+        f"answer, {count:,} + {exact.images - count:,} images",
+        str(exact.predictions_changed),
+        *figures,
+        f"{exact.poses_defined:.0f} %",
     )
     for number, layer in enumerate(certificate.exact_layers, 1):
         table.add_row(f"layer {number}", "", "", f"{layer.activations:.1e}", f"{layer.poses:.1e}")

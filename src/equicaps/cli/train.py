@@ -97,9 +97,10 @@ def train(
         choose_device(device)
         network = config.network()
         augmentation = Augmentation(side, rotation=180.0 if config.views == 2 else 0.0)
-    parameters = sum(parameter.numel() for parameter in network.parameters())
+    parameters, of_decoder = network.parameter_counts()
+    decoder = f" and {of_decoder:,} of a decoder" if of_decoder else ""
     console.print(
-        f"{config.model.preset}: {parameters:,} parameters; {training!r}; {out}", markup=False, soft_wrap=True
+        f"{config.model.preset}: {parameters:,} parameters{decoder}; {training!r}; {out}", markup=False, soft_wrap=True
     )
     if training.note:
         _say(console, training.note)
