@@ -120,6 +120,16 @@ def test_data_tells_what_is_where_without_fetching(run, tmp_path, monkeypatch):
     assert sizes == [4000, 1000]
 
 
+def test_data_tells_in_a_sentence_what_is_in_a_folder(run, folder, tmp_path):
+    for name, degrees in (("a", (0, 90)), ("b", (180, 270))):
+        (tmp_path / "classes" / name).mkdir(parents=True)
+        for angle in degrees:
+            open_image(folder / "zero.png").rotate(angle).save(tmp_path / "classes" / name / f"{angle}.png")
+    *sets, note = run("data", tmp_path / "classes").stdout.splitlines()
+    assert [line.split("(")[1] for line in sets] == ["'classes ", "'classes "]
+    assert note == "4 grey images in all, 28x28 as they are"
+
+
 def test_bench_prints_positive_speeds(run, model_file):
     result = run("bench", model_file, "--batch", 4, "--seconds", 0.02, "--no-onnx", "--json")
     assert result.exit_code == 0, result.output

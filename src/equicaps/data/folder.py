@@ -199,10 +199,21 @@ def _read(
     labels = {
         part: torch.tensor([label for label, name in enumerate(classes) for _ in parts[part][name]]) for part in parts
     }
-    scaled, padded = sum(max(pair) != side for pair in sizes), sum(pair[0] != pair[1] for pair in sizes)
-    done = [f"{scaled} scaled" * bool(scaled), f"{padded} padded with black" * bool(padded)]
-    note = f"{len(sizes)} images of {side}x{side}, {'colour' if depth == 3 else 'grey'}"
-    return images, labels, ": ".join((note, ", ".join(filter(None, done)) or "none changed"))
+    return images, labels, _note(sizes, side, "colour" if depth == 3 else "grey")
+
+
+def _note(sizes: Sequence[tuple[int, int]], side: int, colours: str) -> str:
+    """How many images of both parts were brought to which size, and from which."""
+    count, changed = len(sizes), [pair for pair in sizes if pair != (side, side)]
+    if not changed:
+        return f"{count} {colours} images in all, {side}x{side} as they are"
+    by_area = sorted(set(changed), key=lambda pair: (pair[0] * pair[1], pair))
+    names = [f"{width}x{height}" for width, height in by_area]
+    origin = " or ".join(names) if len(names) < 3 else f"sizes between {names[0]} and {names[-1]}"
+    which = "each" if len(changed) == count else f"{len(changed)} of them"
+    note = f"{count} {colours} images in all, {which} brought to {side}x{side} from {origin}"
+    padded = sum(width != height for width, height in sizes)
+    return f"{note} ({padded} padded with black to a square)" if padded else note
 
 
 def _with_channels(image: Tensor, depth: int) -> Tensor:
