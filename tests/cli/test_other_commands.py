@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from commands import failed_cleanly, save_network
+from PIL import Image
 
 from equicaps import __version__, load
 from equicaps import export as exporting
@@ -41,11 +42,21 @@ def test_a_trained_network_gets_its_certificate(run, trained_file, tmp_path):
     assert failed_cleanly(run("audit", trained_file, *QUICK, "--out", tmp_path / "audit"), 2, "is already there")
 
 
-def test_the_audits_table_says_which_images_it_counts(run):
+def test_the_audit_says_which_images_it_counts_and_whether_their_ground_is_the_models(run, tmp_path):
     """On the cheapest model; that it fails does not matter here."""
-    shown = " ".join(run("audit", "digits-plain", "--images", 5, "--step", 180).stdout.split())
+    digits = embedded_digits("test").take(slice(0, 60))
+    for number, (image, label) in enumerate(zip(digits.images[:, 0], digits.labels.tolist(), strict=True)):
+        path = tmp_path / "paper" / str(label) / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((255 - image * 255).byte().numpy()).save(path)
+    words = ("audit", "digits-plain", "--images", 5, "--step", 180)
+    result = run(*words, "--data", tmp_path / "paper")
+    shown = " ".join(result.stdout.split())
     assert "answer, 5 + 5 images" in shown
     assert "5 images as they are and the same 5 turned by random angles" in shown
+    assert "5 of 5 images have a bright ground" in result.stderr
+    assert "Invert them first" in result.stderr
+    assert "ground" not in run(*words).stderr  # of the embedded digits
 
 
 def test_without_matplotlib_the_audit_says_so_before_it_measures(run, model_file, tmp_path, monkeypatch):
@@ -78,7 +89,15 @@ def test_the_audit_explains_data_that_do_not_fit(run, model_file, folder, tmp_pa
 def test_info_shows_the_card(run, model_file):
     shown = run("info", model_file)
     assert shown.exit_code == 0, shown.output
-    for text in ("tells [digits]", "a few digits", "accuracy 10", "MIT", "counter-clockwise", "158,004 parameters"):
+    for text in (
+        "tells [digits]",
+        "a few digits",
+        "accuracy 10",
+        "MIT",
+        "counter-clockwise",
+        "158,004 parameters",
+        "not known",
+    ):
         assert text in shown.stdout
     card = json.loads(run("info", model_file, "--json").stdout)
     assert card["network"] == {
@@ -88,11 +107,14 @@ def test_info_shows_the_card(run, model_file):
     assert failed_cleanly(run("info", "nowhere"), 2, "there is no model 'nowhere'")
 
 
-def test_info_counts_the_decoder_apart(run):
+def test_info_counts_the_decoder_apart_and_tells_the_ground(run):
     shown = run("info", "digits").stdout
     assert "steerable, 158,004 parameters" in shown
     assert "667,392 more parameters" in shown
-    facts = json.loads(run("info", "digits", "--json").stdout)["network"]
+    assert "bright on dark ground" in shown
+    card = json.loads(run("info", "digits", "--json").stdout)
+    assert card["ground"] == "dark"
+    facts = card["network"]
     total = sum(parameter.numel() for parameter in load("digits").network.parameters())
     assert facts["parameters"] + facts["decoder_parameters"] == total
 

@@ -11,6 +11,7 @@ from PIL import Image
 from small_galaxies import SPLITS, npz, small_set
 from typer.testing import CliRunner
 
+from equicaps import load
 from equicaps.cli.main import app
 from equicaps.cli.train import _if_short
 from equicaps.data import embedded_digits, galaxies
@@ -90,7 +91,7 @@ def test_a_folder_is_trained_at_its_own_size_however_it_is_written(write, option
     assert json.loads(result.stdout)["config"]["model"]["image_size"] == 64
     assert "6 grey images in all, each brought to 64x64 from 8x8" in result.stderr  # what was done to the images
     assert "each of its 4 images was seen about 2.0 times" in result.stderr
-    assert (cells.parent / "runs" / "cells-steerable_cnn" / "model.safetensors").exists()
+    assert load(cells.parent / "runs" / "cells-steerable_cnn").card.ground == "dark"
 
 
 @pytest.mark.parametrize(("views", "accuracy", "short"), [(19, 89, True), (20, 89, False), (19, 90, False)])

@@ -12,7 +12,18 @@ from rich.table import Table
 from equicaps.audit import Certificate, plot, require_plots
 from equicaps.audit import audit as measure
 from equicaps.cli.errors import FAILED, fail, reported, settings_reported
-from equicaps.cli.terminal import AsJson, Checkpoint, Data, Force, new_file, open_model, show_json, test_set, write
+from equicaps.cli.terminal import (
+    AsJson,
+    Checkpoint,
+    Data,
+    Force,
+    new_file,
+    note_opposite_ground,
+    open_model,
+    show_json,
+    test_set,
+    write,
+)
 from equicaps.training import TrainingError
 
 Count = Annotated[int, typer.Option("--images", min=1, help="Look at so many at most, from all over the set.")]
@@ -48,6 +59,9 @@ def audit(
                 require_plots()
             except ImportError as error:
                 raise TrainingError(f"{error} Or leave out --out.") from error
+    if chosen.ground not in (None, model.card.ground):
+        advice = "Invert them first, or train on images like these."
+        note_opposite_ground(console, model, len(chosen), len(chosen), advice)
     with reported(console):
         with console.status("") as status:
             certificate = measure(model, chosen, step=step, watch=lambda what: status.update(f"measuring: {what}"))

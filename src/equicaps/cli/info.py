@@ -8,6 +8,7 @@ from rich.table import Table
 
 from equicaps.cli.errors import settings_reported
 from equicaps.cli.terminal import AsJson, Checkpoint, open_model, show_json
+from equicaps.data.ground import GROUNDS
 
 
 def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
@@ -38,6 +39,7 @@ def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
         "network": f"{preset}, {parameters:,} parameters, {colours} images of {size} (others are scaled)",
         "decoder": f"{of_decoder:,} more parameters; no answer needs them" if of_decoder else "none",
         "data": card.data,
+        "ground": GROUNDS[card.ground] if card.ground else "not known",
         "classes": ", ".join(card.classes),
         "figures": "\n".join(f"{name} {value:,.6g}" for name, value in card.figures.items()) or "none",
         "measured by": card.command or "the training that made it",

@@ -242,7 +242,8 @@ class _Run:
                    "figures": self.curve[-1] if self.curve else {}, "processes": self.world.size}  # fmt: skip
         write_result(self.folder, content)
         if isinstance(trainer.best, GroupCapsNet):
-            card = {"data": self.data.name, "zeros": self._zeros(), "frame": self.data.images.shape[-1]}
+            card = {"data": self.data.name, "zeros": self._zeros(), "frame": self.data.images.shape[-1],
+                    "ground": self.data.ground}  # fmt: skip
             save_model(self.folder / MODEL, trainer.best, {**content, **card})
 
     def _zeros(self) -> list[float]:
