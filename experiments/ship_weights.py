@@ -58,8 +58,8 @@ def main(names: list[str]) -> int:
             **(exact_poses if poses else {}),
             "test_images": len(test),
         }
-        card = {"name": name, "task": task, "licence": LICENCE, "zeros": zeros, "frame": 28, "figures": figures,
-                "command": f"python experiments/ship_weights.py {name}"}  # fmt: skip
+        card = {"name": name, "task": task, "licence": LICENCE, "zeros": zeros, "frame": 28, "ground": train.ground,
+                "figures": figures, "command": f"python experiments/ship_weights.py {name}"}  # fmt: skip
         card |= {} if poses else {"convention": NO_POSES}
         save_model(
             ROOT / "src" / "equicaps" / "pretrained" / "weights" / f"{name}.safetensors",

@@ -4,11 +4,11 @@ An implementation of *Group Equivariant Capsule Networks* (Lenssen, Fey, Libusch
 from it. Conventions (axes, angles, the undefined pose) are on one page: ``docs/conventions.md``.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from equicaps import functional, groups, nn, testing
-
 if TYPE_CHECKING:
+    from equicaps import functional, groups, nn, testing
     from equicaps.canonicalizer import Canonicalizer
     from equicaps.pretrained import load
 
@@ -18,7 +18,9 @@ __all__ = ["Canonicalizer", "__version__", "functional", "groups", "load", "nn",
 
 
 def __getattr__(name: str) -> Any:
-    """``load`` and ``Canonicalizer`` bring models, data and training with them: only when they are asked for."""
+    """Everything brings torch with it, which takes seconds to import: only when it is asked for."""
+    if name in ("functional", "groups", "nn", "testing"):
+        return importlib.import_module(f"equicaps.{name}")
     if name == "load":
         from equicaps.pretrained import load
 

@@ -131,7 +131,7 @@ def test_strange_descriptions_are_refused(tmp_path, model_file, key, value):
         {"zeros": ["a"] * 10}, {"task": 3}, {"figures": {"accuracy": "high"}}, {"name": "../x/evil"},
         {"name": "/tmp/evil"}, {"name": "a\\b"}, {"name": ".."}, {"name": ""}, {"name": "a\0"}, {"task": "\x1b[2J"},
         {"licence": "\x9b2J"}, {"data": "\r"}, {"classes": [*"012345678", "\x1b"]}, {"figures": {"\x07": 1.0}},
-        {"name": "\udcff"},
+        {"name": "\udcff"}, {"ground": "green"}, {"ground": 1},
     ],
     ids=str,
 )  # fmt: skip
@@ -172,8 +172,8 @@ def test_any_words_end_with_an_exit_code(tmp_path, monkeypatch, command, words):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EQUICAPS_OFFLINE", "1")
     for name in ("predict_files", "find_images"):  # no real work: "/" is a folder with images somewhere
-        monkeypatch.setattr(f"equicaps.cli.predict.{name}", lambda *arguments: [])
-        monkeypatch.setattr(f"equicaps.cli.upright.{name}", lambda *arguments: [])
+        monkeypatch.setattr(f"equicaps.cli.predict.{name}", lambda *arguments, **options: [])
+        monkeypatch.setattr(f"equicaps.cli.upright.{name}", lambda *arguments, **options: [])
     monkeypatch.setattr("equicaps.serve.run", lambda app, on: None)
     for place in (
         "export.to_onnx",

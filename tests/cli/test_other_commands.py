@@ -1,17 +1,19 @@
 """``equicaps audit``, ``info``, ``data``, ``bench`` and ``export`` as a user sees them."""
 
 import json
+import subprocess
 import sys
 
 import pytest
 from commands import failed_cleanly, save_network
-from typer.main import get_command
+from PIL import Image
 
 from equicaps import __version__, load
 from equicaps import export as exporting
-from equicaps.cli.main import app
+from equicaps.cli.main import COMMANDS, load_command
 from equicaps.data import embedded_digits
 from equicaps.data.images import open_image
+from equicaps.training.files import read_tensors, write_tensors
 
 QUICK = ("--images", 12, "--step", 45)
 
@@ -38,6 +40,23 @@ def test_a_trained_network_gets_its_certificate(run, trained_file, tmp_path):
     assert json.loads((tmp_path / "audit" / "audit.json").read_text()) == found
     assert open_image(tmp_path / "audit" / "audit.png").width > 500
     assert failed_cleanly(run("audit", trained_file, *QUICK, "--out", tmp_path / "audit"), 2, "is already there")
+
+
+def test_the_audit_says_which_images_it_counts_and_whether_their_ground_is_the_models(run, tmp_path):
+    """On the cheapest model; that it fails does not matter here."""
+    digits = embedded_digits("test").take(slice(0, 60))
+    for number, (image, label) in enumerate(zip(digits.images[:, 0], digits.labels.tolist(), strict=True)):
+        path = tmp_path / "paper" / str(label) / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((255 - image * 255).byte().numpy()).save(path)
+    words = ("audit", "digits-plain", "--images", 5, "--step", 180)
+    result = run(*words, "--data", tmp_path / "paper")
+    shown = " ".join(result.stdout.split())
+    assert "answer, 5 + 5 images" in shown
+    assert "5 images as they are and the same 5 turned by random angles" in shown
+    assert "5 of 5 images have a bright ground" in result.stderr
+    assert "Invert them first" in result.stderr
+    assert "ground" not in run(*words).stderr  # of the embedded digits
 
 
 def test_without_matplotlib_the_audit_says_so_before_it_measures(run, model_file, tmp_path, monkeypatch):
@@ -70,12 +89,34 @@ def test_the_audit_explains_data_that_do_not_fit(run, model_file, folder, tmp_pa
 def test_info_shows_the_card(run, model_file):
     shown = run("info", model_file)
     assert shown.exit_code == 0, shown.output
-    for text in ("tells [digits]", "a few digits", "accuracy 10", "MIT", "counter-clockwise", "158,004 parameters"):
+    for text in (
+        "tells [digits]",
+        "a few digits",
+        "accuracy 10",
+        "MIT",
+        "counter-clockwise",
+        "158,004 parameters",
+        "not known",
+    ):
         assert text in shown.stdout
     card = json.loads(run("info", model_file, "--json").stdout)
-    assert card["network"] == {"preset": "steerable", "parameters": 158_004, "image_size": 32, "in_channels": 1}
+    assert card["network"] == {
+        "preset": "steerable", "parameters": 158_004, "decoder_parameters": 0, "image_size": 32, "in_channels": 1
+    }  # fmt: skip
     assert len(card["zeros"]) == 10
     assert failed_cleanly(run("info", "nowhere"), 2, "there is no model 'nowhere'")
+
+
+def test_info_counts_the_decoder_apart_and_tells_the_ground(run):
+    shown = run("info", "digits").stdout
+    assert "steerable, 158,004 parameters" in shown
+    assert "667,392 more parameters" in shown
+    assert "bright on dark ground" in shown
+    card = json.loads(run("info", "digits", "--json").stdout)
+    assert card["ground"] == "dark"
+    facts = card["network"]
+    total = sum(parameter.numel() for parameter in load("digits").network.parameters())
+    assert facts["parameters"] + facts["decoder_parameters"] == total
 
 
 def test_data_tells_what_is_where_without_fetching(run, tmp_path, monkeypatch):
@@ -99,6 +140,16 @@ def test_data_tells_what_is_where_without_fetching(run, tmp_path, monkeypatch):
     assert found == {"train": None, "test": str(tmp_path / "mnist")}
     sizes = [entry["images"] for entry in json.loads(run("data", "digits", "--json").stdout)]
     assert sizes == [4000, 1000]
+
+
+def test_data_tells_in_a_sentence_what_is_in_a_folder(run, folder, tmp_path):
+    for name, degrees in (("a", (0, 90)), ("b", (180, 270))):
+        (tmp_path / "classes" / name).mkdir(parents=True)
+        for angle in degrees:
+            open_image(folder / "zero.png").rotate(angle).save(tmp_path / "classes" / name / f"{angle}.png")
+    *sets, note = run("data", tmp_path / "classes").stdout.splitlines()
+    assert [line.split("(")[1] for line in sets] == ["'classes ", "'classes "]
+    assert note == "4 grey images in all, 28x28 as they are"
 
 
 def test_bench_prints_positive_speeds(run, model_file):
@@ -131,7 +182,10 @@ def test_an_export_that_differs_is_not_written(run, model_file, tmp_path, faked)
     assert failed_cleanly(run("export", model_file, "--out", target), 1, "differs from the network by more than 1e-05")
     assert not target.exists()
     faked(1e-6)
-    assert run("export", model_file, "--out", target).exit_code == 0
+    made = run("export", model_file, "--out", target)
+    assert made.exit_code == 0
+    assert "1,000 turned images of MNIST subset (test, 1,000 digits)" in made.stdout
+    assert "not of the model's classes" not in made.stdout
     assert target.read_bytes() == b"program"
     assert failed_cleanly(run("export", model_file, "--out", target), 2, "is already there")
     assert failed_cleanly(run("export", model_file, "--out", tmp_path), 2, "is a folder")
@@ -139,10 +193,21 @@ def test_an_export_that_differs_is_not_written(run, model_file, tmp_path, faked)
     assert failed_cleanly(run("export", model_file, "--out", "/dev/null/m.onnx"), 1, "cannot create the folder")
 
 
-@pytest.mark.parametrize("command", get_command(app).commands)
+def test_an_export_says_when_its_images_are_of_another_kind(run, model_file, tmp_path, faked):
+    tensors, content = read_tensors(model_file, "model")
+    write_tensors(tmp_path / "letters.safetensors", "model", tensors, {**content, "classes": list("abcdefghij")})
+    faked(1e-6)
+    made = run("export", tmp_path / "letters.safetensors", "--out", tmp_path / "letters.onnx")
+    assert "those images are not of the model's classes: --data FOLDER" in made.stdout
+    words = ("export", tmp_path / "letters.safetensors", "--out", tmp_path / "letters.onnx", "--force", "--json")
+    assert json.loads(run(*words).stdout)["data"] == "MNIST subset (test, 1,000 digits)"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example(run, command):
     result = run(command, "--help")
     assert result.exit_code == 0
+    assert "completion" not in result.stdout
     assert f"equicaps {command}" in result.stdout.split("Options")[0].replace("Usage: equicaps", "")
 
 
@@ -152,3 +217,19 @@ def test_embedded_digits_are_enough_for_the_check_of_an_export():
 
 def test_the_version_is_printed(run):
     assert run("--version").stdout == f"equicaps {__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_list_of_commands_says_what_each_says_itself(command):
+    assert load_command(command).help.split("\n\n")[0].replace("\n", " ") == COMMANDS[command]
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["--version"], 0), (["prdict"], 2), (["--loud"], 2)])
+def test_help_and_wrong_words_do_not_wait_for_torch(words, code):
+    program = (
+        "import sys; from equicaps.cli.main import app\n"
+        "try: app()\n"
+        "except SystemExit as end: print('torch' in sys.modules, end.code)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == f"False {code}"

@@ -6,14 +6,17 @@ import signal
 from dataclasses import replace
 
 import pytest
+import torch
 from PIL import Image
 from small_galaxies import SPLITS, npz, small_set
 from typer.testing import CliRunner
 
+from equicaps import load
 from equicaps.cli.main import app
+from equicaps.cli.train import _if_short
 from equicaps.data import embedded_digits, galaxies
 from equicaps.experiments.galaxies import Training
-from equicaps.training import TrainConfig, load_checkpoint, load_model
+from equicaps.training import Result, TrainConfig, load_checkpoint, load_model
 
 OPTIONS = ("--batch", "8", "--preset", "steerable_cnn")
 
@@ -64,6 +67,10 @@ def test_ctrl_c_then_resume_with_nothing_but_the_folder(tmp_path, monkeypatch):
     other = run("digits", "--resume", "--out", tmp_path, "--rate", 0.1)
     assert other.exit_code == 2
     assert "optimiser.rate: 0.001 -> 0.1" in other.stderr
+    upright = run("digits", "--resume", "--out", tmp_path, "--upright")
+    assert "augmentation.rotation: 180.0 -> 0.0" in upright.stderr
+    assert "choose a new folder" in upright.stderr
+    assert "Augmentation(" not in upright.stderr
 
 
 @pytest.fixture
@@ -82,8 +89,16 @@ def test_a_folder_is_trained_at_its_own_size_however_it_is_written(write, option
     result = run(write(cells), "--steps", 1, "--json", *options, *OPTIONS)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["config"]["model"]["image_size"] == 64
-    assert "6 images of 64x64, grey: 6 scaled" in result.stderr  # what was done to the images
-    assert (cells.parent / "runs" / "cells-steerable_cnn" / "model.safetensors").exists()
+    assert "6 grey images in all, each brought to 64x64 from 8x8" in result.stderr  # what was done to the images
+    assert "each of its 4 images was seen about 2.0 times" in result.stderr
+    assert load(cells.parent / "runs" / "cells-steerable_cnn").card.ground == "dark"
+
+
+@pytest.mark.parametrize(("views", "accuracy", "short"), [(19, 89, True), (20, 89, False), (19, 90, False)])
+def test_a_training_is_called_short_if_it_saw_little_and_knows_little(views, accuracy, short):
+    result = Result(torch.nn.Identity(), True, 5, views * 10, 2.0, [])
+    assert bool(remark := _if_short(result, 10, float(accuracy))) == short
+    assert not short or "--minutes 3" in remark
 
 
 def test_a_resumed_run_keeps_its_size(cells):
@@ -98,7 +113,7 @@ def test_a_size_that_blocks_do_not_fit_becomes_the_next_that_they_do(cells):
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["config"]["model"]["image_size"] == 40
     assert "--size 33 became 40" in done.stderr
-    assert "6 images of 40x40" in done.stderr
+    assert "6 grey images in all, each brought to 40x40 from 8x8" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -144,7 +159,8 @@ def test_a_training_is_not_overwritten(tmp_path):
     assert run("digits", "--steps", 1, "--out", tmp_path, *OPTIONS).exit_code == 0
     again = run("digits", "--steps", 1, "--out", tmp_path, *OPTIONS)
     assert again.exit_code == 2
-    assert "resume it, or choose another folder" in again.stderr
+    assert "continue it with --resume, or name a new folder with --out" in again.stderr
+    assert "parameters" not in again.stderr  # refused before anything is set up
 
 
 def test_upright_training_sees_single_views(tmp_path):

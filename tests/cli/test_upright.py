@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from commands import failed_cleanly
-from PIL import Image
+from PIL import Image, ImageOps
 
 from equicaps.data.images import open_image
 from equicaps.pretrained.files import Answer
@@ -18,7 +18,7 @@ def angle(monkeypatch):
     def pretend(degrees):
         answer = Answer("7", 1.0, degrees, "7", 1.0, {}, {})
         monkeypatch.setattr(
-            "equicaps.cli.upright.predict_files", lambda model, files: ((file, answer) for file in files)
+            "equicaps.cli.upright.predict_files", lambda model, files, invert: ((file, answer) for file in files)
         )
 
     return pretend
@@ -67,6 +67,20 @@ def test_at_other_angles_mode_and_size_stay(run, model_file, angle, tmp_path, mo
     assert (tmp_path / "a.png").read_bytes() == before
 
 
+def test_images_without_a_pose_are_counted_and_left_as_they_are(run, model_file, folder, angle, tmp_path):
+    angle(None)
+    result = run("upright", folder / "turned.png", "--out", tmp_path / "out", "--model", model_file)
+    assert "0 images upright" in result.stdout
+    assert "0 of them without loss; 1 without a pose, left as they are" in result.stdout
+    np.testing.assert_array_equal(
+        np.asarray(open_image(tmp_path / "out" / "turned.png")), np.asarray(open_image(folder / "turned.png"))
+    )
+    angle(90.0)
+    result = run("upright", folder / "turned.png", "--out", tmp_path / "again", "--model", model_file)
+    assert "1 images upright" in result.stdout
+    assert "0 without a pose" in result.stdout
+
+
 def test_quarter_turns_only_and_expand(run, model_file, angle, tmp_path, digit):
     Image.fromarray(digit).save(tmp_path / "a.png")
     angle(120.0)
@@ -87,6 +101,20 @@ def test_an_image_and_its_quarter_turn_become_the_same(run, model_file, folder, 
     assert open_image(tmp_path / "out" / "contact_sheet.png").width > 200
     entries = {entry["file"].split("/")[-1]: entry for entry in json.loads(result.stdout)["images"]}
     assert not np.array_equal(a, np.asarray(open_image(folder / "zero.png"))) or entries["zero.png"]["lossless"]
+
+
+def test_ink_on_paper_is_set_upright_by_an_inverted_reading_and_stays_as_bright(run, folder, tmp_path):
+    paper = ImageOps.invert(open_image(folder / "turned.png"))
+    paper.save(tmp_path / "paper.png")
+    words = ("upright", tmp_path / "paper.png", "--quarter-turns", "--model", "digits-upright")
+    assert "Read them with --invert." in run(*words, "--out", tmp_path / "wrong").stderr
+    result = run(*words, "--invert", "--out", tmp_path / "right", "--json")
+    assert "note" not in result.stderr
+    [entry] = json.loads(result.stdout)["images"]
+    assert entry["opposite_ground"] is False
+    assert entry["turned_by"] == -90
+    made = np.asarray(open_image(tmp_path / "right" / "paper.png"))
+    np.testing.assert_array_equal(made, np.rot90(np.asarray(paper), -1))
 
 
 def test_results_are_not_overwritten_unless_forced(run, model_file, folder, tmp_path):

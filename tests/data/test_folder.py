@@ -43,7 +43,7 @@ def test_each_class_is_divided_by_the_seed(folder):
     assert levels(load_folder(folder).test) == levels(test)
     assert any(levels(load_folder(folder, seed=seed).test) != levels(test) for seed in (1, 2, 3))
     assert test.name == "pets (test, about 20% of each class for test, seed 0)"
-    assert test.note == "15 images of 8x8, grey: none changed"
+    assert test.note == "15 grey images in all, 8x8 as they are"
 
 
 def test_folders_train_and_test_are_taken_as_they_are(folder, tmp_path):
@@ -61,7 +61,9 @@ def test_other_sizes_are_scaled_and_padded_without_distortion(folder):
     save(folder / "cat" / "wide.png", (16, 8), 200)
     save(folder / "cat" / "small.png", (4, 4), 200)
     train, test = load_folder(folder)
-    assert train.note == "17 images of 8x8, grey: 2 scaled, 1 padded with black"
+    assert train.note == (
+        "17 grey images in all, 2 of them brought to 8x8 from 4x4 or 16x8 (1 padded with black to a square)"
+    )
     pixels = torch.cat((train.images, test.images))
     wide = pixels[(pixels[:, 0, 4, 4] > 0.7) & (pixels[:, 0, 0, 0] == 0)]
     assert len(wide) == 1
@@ -70,7 +72,9 @@ def test_other_sizes_are_scaled_and_padded_without_distortion(folder):
     torch.testing.assert_close(wide[0, 0], expected)
     larger = load_folder(folder, size=32).train
     assert larger.images.shape[1:] == (1, 32, 32)
-    assert larger.note == "17 images of 32x32, grey: 17 scaled, 1 padded with black"
+    assert larger.note.startswith(
+        "17 grey images in all, each brought to 32x32 from sizes between 4x4 and 16x8 (1 padded"
+    )
 
 
 def test_scaling_down_smooths(folder):
@@ -92,7 +96,7 @@ def test_colour_is_decided_from_the_images_or_the_argument(folder):
         save(folder / "dog" / f"red{number}.png", colour=(200 + number, 0, 0), mode="RGB")
     train = load_folder(folder).train
     assert train.images.shape[1] == 3
-    assert train.note.startswith("19 images of 8x8, colour")
+    assert train.note.startswith("19 colour images in all, 8x8")
     assert train.images[..., 0, 0].std(1).max() > 0.3
     grey = load_folder(folder, channels=1).train
     assert grey.images.shape[1] == 1
@@ -144,7 +148,7 @@ def test_hidden_folders_do_not_count(folder, place):
     (folder / "cat" / place / "notes.txt").write_text("hidden as well")
     train, test = load_folder(folder)
     assert 250 not in levels(train) + levels(test)
-    assert test.note == "15 images of 8x8, grey: none changed"
+    assert test.note == "15 grey images in all, 8x8 as they are"
     save(folder / "cat" / "more" / "seen.png", colour=250)
     assert 250 in levels(load_folder(folder).train) + levels(load_folder(folder).test)
 
@@ -162,7 +166,7 @@ def test_copies_within_a_class_are_read_once(folder, seed):
         shutil.copy(folder / "cat" / f"{number}.png", folder / "cat" / f"copy of {number}.png")
     train, test = load_folder(folder, seed=seed)
     assert sorted(levels(train) + levels(test)) == [*range(10), *range(100, 105)]
-    assert test.note == "15 images of 8x8, grey: none changed; 10 copies left out"
+    assert test.note == "15 grey images in all, 8x8 as they are; 10 copies left out"
 
 
 def test_a_training_image_that_is_also_a_test_image_is_left_to_the_test(tmp_path):
@@ -185,7 +189,7 @@ def test_one_image_in_two_classes_is_named(folder):
     train, test = load_folder(folder)
     assert len(train) + len(test) == 16
     named = "1 files are the same in different classes, such as cat/3.png and dog/also3.png"
-    assert test.note == f"16 images of 8x8, grey: none changed; {named}"
+    assert test.note == f"16 grey images in all, 8x8 as they are; {named}"
 
 
 def test_a_third_folder_beside_train_and_test_is_told(tmp_path):

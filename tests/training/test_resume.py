@@ -11,6 +11,7 @@ from torch import nn
 
 from equicaps.training import Intervals, Optimiser, TrainingError, fit, load_checkpoint
 from equicaps.training.checkpoint import save_checkpoint
+from equicaps.training.loop import differences
 from equicaps.training.record import EVALUATIONS, STEPS
 
 
@@ -125,7 +126,7 @@ def test_ctrl_c_saves_and_the_training_can_be_resumed(tmp_path):
 
 def test_a_training_is_not_overwritten_by_accident(tmp_path):
     run(config(2), tmp_path)
-    with pytest.raises(TrainingError, match="resume it, or choose another folder"):
+    with pytest.raises(TrainingError, match="resume it, or choose a new folder"):
         run(config(2), tmp_path)
 
 
@@ -133,15 +134,30 @@ def test_resuming_with_other_settings_or_data_is_refused_by_name(tmp_path):
     run(config(2), tmp_path)
     with pytest.raises(TrainingError, match=r"optimiser.rate: 0.006 -> 0.1"):
         run(config(2, optimiser=Optimiser(rate=0.1)), tmp_path, resume=True)
-    with pytest.raises(TrainingError, match=r"data: .*40.* -> .*39"):
+    with pytest.raises(TrainingError, match=r"\(data.images: 40 -> 39\)"):
         fit(config(2), Noisy(), digits(39), TURNED, folder=tmp_path, resume=True)
 
 
 def test_resuming_with_another_augmentation_is_refused_by_name(tmp_path):
     run(config(2), tmp_path)
     other = replace(TURNED, shift=1.0)
-    with pytest.raises(TrainingError, match=r"augmentation: Augmentation\(.*shift=0.0.* -> .*shift=1.0"):
+    with pytest.raises(TrainingError, match=r"\(augmentation.shift: 0.0 -> 1.0\)"):
         fit(config(2), Noisy(), digits(), other, folder=tmp_path, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ("Augmentation(size=32, scale=(0.5, 1.0))", "augmentation.scale: (1.0, 1.0) -> (0.5, 1.0)"),
+        ("Other(size=32, scale=(1.0, 1.0))", "augmentation.kind: Augmentation -> Other"),
+        ("<function turn>", "augmentation: Augmentation(size=32, scale=(1.0, 1.0)) -> <function turn>"),
+        ("Augmentation(size=32)", "augmentation: Augmentation(size=32, scale=(1.0, 1.0)) -> Augmentation(size=32)"),
+        ("Augmentation(size=32, scale=(1.0, 1.0))", ""),
+    ],
+)
+def test_differences_of_augmentations_are_named_one_by_one_where_both_have_the_same_settings(other, message):
+    before = {"batch": 8, "augmentation": "Augmentation(size=32, scale=(1.0, 1.0))"}
+    assert differences(before, {"batch": 8, "augmentation": other}) == message
 
 
 def test_a_checkpoint_from_before_augmentations_were_recorded_is_resumed(tmp_path):

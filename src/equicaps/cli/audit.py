@@ -12,7 +12,18 @@ from rich.table import Table
 from equicaps.audit import Certificate, plot, require_plots
 from equicaps.audit import audit as measure
 from equicaps.cli.errors import FAILED, fail, reported, settings_reported
-from equicaps.cli.terminal import AsJson, Checkpoint, Data, Force, new_file, open_model, show_json, test_set, write
+from equicaps.cli.terminal import (
+    AsJson,
+    Checkpoint,
+    Data,
+    Force,
+    new_file,
+    note_opposite_ground,
+    open_model,
+    show_json,
+    test_set,
+    write,
+)
 from equicaps.training import TrainingError
 
 Count = Annotated[int, typer.Option("--images", min=1, help="Look at so many at most, from all over the set.")]
@@ -48,6 +59,9 @@ def audit(
                 require_plots()
             except ImportError as error:
                 raise TrainingError(f"{error} Or leave out --out.") from error
+    if chosen.ground not in (None, model.card.ground):
+        advice = "Invert them first, or train on images like these."
+        note_opposite_ground(console, model, len(chosen), len(chosen), advice)
     with reported(console):
         with console.status("") as status:
             certificate = measure(model, chosen, step=step, watch=lambda what: status.update(f"measuring: {what}"))
@@ -65,12 +79,19 @@ def audit(
 def _show(certificate: Certificate, targets: list[Path]) -> None:
     console, exact = Console(), certificate.exact
     verdict = "holds" if certificate.holds else "FAILS"
-    table = Table("quarter turns", "predictions changed", "scores", "agreements", "poses", "poses defined",
-                  title_justify="left",
-                  title=f"{certificate.model}, {certificate.data}: the exact part {verdict}")  # fmt: skip
+    count = certificate.images
+    table = Table(
+        "quarter turns", "predictions changed", "scores", "agreements", "poses", "poses defined",
+        title=f"{certificate.model}, {certificate.data}: the exact part {verdict}", title_justify="left",
+        caption=f"{count:,} images as they are and the same {count:,} turned by random angles; each against itself "
+        "turned by 90, 180 and 270 degrees, the layers on some of them", caption_justify="left",
+    )  # fmt: skip
     figures = [f"{value:.1e}" for value in (exact.scores, exact.activations, exact.poses)]
     table.add_row(
-        f"answer, {exact.images:,} images", str(exact.predictions_changed), *figures, f"{exact.poses_defined:.0f} %"
+        f"answer, {count:,} + {exact.images - count:,} images",
+        str(exact.predictions_changed),
+        *figures,
+        f"{exact.poses_defined:.0f} %",
     )
     for number, layer in enumerate(certificate.exact_layers, 1):
         table.add_row(f"layer {number}", "", "", f"{layer.activations:.1e}", f"{layer.poses:.1e}")

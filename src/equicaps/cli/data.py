@@ -54,7 +54,9 @@ def data(name: Name = None, as_json: AsJson = False) -> None:
         show_json(rows)
         return
     for entry in sets:
-        typer.echo(repr(entry) + (f": {entry.note}" if entry.note else ""))
+        typer.echo(repr(entry))
+    for note in dict.fromkeys(entry.note for entry in sets if entry.note):  # one for all parts, as a rule
+        typer.echo(note)
 
 
 def _list(as_json: bool) -> None:

@@ -61,9 +61,9 @@ def export(
             write(target, content)
     if as_json:
         show_json({"file": str(target) if agreement.holds else None, "bytes": len(content), "format": to,
-                   **asdict(agreement), "allowed": ALLOWED, "holds": agreement.holds})  # fmt: skip
+                   "data": chosen.name, **asdict(agreement), "allowed": ALLOWED, "holds": agreement.holds})  # fmt: skip
     else:
-        _show(agreement)
+        _show(agreement, chosen, model.card.classes)
     if not agreement.holds:
         raise fail(console, f"the exported program differs from the network by more than {ALLOWED:g}.", FAILED)
     if not as_json:
@@ -95,10 +95,12 @@ def turned(model: TurningModel, data: Dataset) -> torch.Tensor:
     return to_network(rotate(data.images, degrees), config.in_channels, model.network.image_size, model.card.frame)
 
 
-def _show(found: Agreement) -> None:
+def _show(found: Agreement, data: Dataset, classes: tuple[str, ...]) -> None:
     typer.echo(
-        f"{found.images:,} turned images, program against network: {found.labels_changed} labels changed; largest "
-        f"differences: scores {found.scores:.1e} of the largest, agreements {found.agreements:.1e}, pose of the "
-        f"predicted class {found.poses:.1e} (of any class {found.all_poses:.1e})"
+        f"{found.images:,} turned images of {data.name}, program against network: {found.labels_changed} labels "
+        f"changed; largest differences: scores {found.scores:.1e} of the largest, agreements {found.agreements:.1e}, "
+        f"pose of the predicted class {found.poses:.1e} (of any class {found.all_poses:.1e})"
     )
     typer.echo(f"against the network computed in float64: scores {found.precise[0]:.1e}, poses {found.precise[1]:.1e}")
+    if data.classes != classes:
+        typer.echo("those images are not of the model's classes: --data FOLDER compares on images that are")

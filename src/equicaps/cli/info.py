@@ -8,6 +8,7 @@ from rich.table import Table
 
 from equicaps.cli.errors import settings_reported
 from equicaps.cli.terminal import AsJson, Checkpoint, open_model, show_json
+from equicaps.data.ground import GROUNDS
 
 
 def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
@@ -21,10 +22,10 @@ def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
     with settings_reported(console):
         model = open_model(checkpoint)
     card, network = model.card, model.network
-    parameters = sum(parameter.numel() for parameter in network.parameters())
+    parameters, of_decoder = network.parameter_counts()
     preset = card.training.get("model", {}).get("preset", "")
-    facts = {"preset": preset, "parameters": parameters, "image_size": network.image_size,
-             "in_channels": network.body.config.in_channels}  # fmt: skip
+    facts = {"preset": preset, "parameters": parameters, "decoder_parameters": of_decoder,
+             "image_size": network.image_size, "in_channels": network.body.config.in_channels}  # fmt: skip
     if as_json:
         show_json({**asdict(card), "network": facts})
         return
@@ -36,7 +37,9 @@ def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
     rows = {
         "task": card.task,
         "network": f"{preset}, {parameters:,} parameters, {colours} images of {size} (others are scaled)",
+        "decoder": f"{of_decoder:,} more parameters; no answer needs them" if of_decoder else "none",
         "data": card.data,
+        "ground": GROUNDS[card.ground] if card.ground else "not known",
         "classes": ", ".join(card.classes),
         "figures": "\n".join(f"{name} {value:,.6g}" for name, value in card.figures.items()) or "none",
         "measured by": card.command or "the training that made it",

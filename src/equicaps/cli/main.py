@@ -1,34 +1,59 @@
 """The program ``equicaps``; needs ``pip install equicaps[train]``."""
 
+import importlib
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 try:
     import typer
+    from typer.core import TyperGroup
 except ImportError:  # pragma: no cover
     sys.exit("equicaps: the commands need more packages; install them with `pip install 'equicaps[train]'`.")
 
 from equicaps import __version__
-from equicaps.cli.audit import audit
-from equicaps.cli.bench import bench
-from equicaps.cli.data import data
-from equicaps.cli.export import export
-from equicaps.cli.info import info
-from equicaps.cli.predict import predict
-from equicaps.cli.reproduce import reproduce
-from equicaps.cli.serve import serve
-from equicaps.cli.train import train
-from equicaps.cli.upright import upright
+
+COMMANDS = {
+    "train": "Train a network. Ctrl-C saves; --resume continues.",
+    "predict": "Tell class, confidence and angle of images.",
+    "upright": "Turn images upright by their predicted pose, with a contact sheet before/after.",
+    "audit": "Certify a model: exact under quarter turns, layer by layer, and measured at any angle.",
+    "export": "Export a model for any batch size and compare it with the network at once.",
+    "info": "Show a model's card: task, data, figures, licence, convention.",
+    "data": "List data sets and where they are; with a name, fetch it; with a folder, tell what is in it.",
+    "bench": "Measure images per CPU-second of a model, on one thread.",
+    "serve": "Serve a page, to this machine only: draw a digit, turn it, see what stays and what turns.",
+    "reproduce": "Train what is missing (hours; Ctrl-C saves, the same command continues), measure, draw and write the "
+    "pages.",
+}
+"""Name -> the first line of its help. Only the command that is run is imported: torch alone takes seconds."""
+
+
+def load_command(name: str) -> Any:
+    """The command with its options: the function of that name in the file of that name."""
+    alone = typer.Typer(add_completion=False)
+    alone.command(name)(getattr(importlib.import_module(f"equicaps.cli.{name}"), name))
+    return typer.main.get_command(alone)
+
+
+class LoadedWhenRun(TyperGroup):
+    """Lists commands by :data:`COMMANDS` and loads the one that is run."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments name, and the rest of the arguments."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load_command(str(name)), rest
+
 
 app = typer.Typer(
     name="equicaps",
+    cls=LoadedWhenRun,
     help="Networks whose answers do not change when the input is turned, and which tell how it was turned.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (train, predict, upright, audit, export, info, data, bench, serve, reproduce):
-    app.command()(command)
+for _name, _help in COMMANDS.items():
+    app.command(_name, help=_help)(lambda: None)
 
 
 def _version(asked: bool) -> bool:

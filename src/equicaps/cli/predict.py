@@ -10,7 +10,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from equicaps.cli.errors import FAILED, reported, settings_reported
-from equicaps.cli.terminal import AsJson, ModelOption, angle_text, new_file, open_model, show_json, tracked, write
+from equicaps.cli.terminal import (
+    AsJson,
+    Invert,
+    ModelOption,
+    angle_text,
+    inverting,
+    new_file,
+    note_opposite_ground,
+    open_model,
+    show_json,
+    tracked,
+    write,
+)
 from equicaps.data.images import find_images, open_image
 from equicaps.drawing import draw_pose, encoded
 from equicaps.pretrained.files import Answer, predict_files
@@ -19,13 +31,17 @@ Images = Annotated[list[Path], typer.Argument(help="Image files, or folders of t
 Save = Annotated[Path | None, typer.Option("--save", help="Folder for the pictures with the pose as an arrow.")]
 
 
-def predict(images: Images, model: ModelOption = "digits", save: Save = None, as_json: AsJson = False) -> None:
+def predict(
+    images: Images, model: ModelOption = "digits", invert: Invert = False, save: Save = None, as_json: AsJson = False
+) -> None:
     """Tell class, confidence and angle of images.
 
     The angle is in degrees, counter-clockwise as you see the image, against the class upright; exact under turns by 90
     degrees. "By agreement" is the capsules' own answer: the class whose votes agree most.
 
     `equicaps predict seven.png --save arrows`
+
+    `equicaps predict ink_on_paper.png --invert`
 
     `equicaps predict scans/ --model runs/mine --json > answers.json`
     """
@@ -36,7 +52,7 @@ def predict(images: Images, model: ModelOption = "digits", save: Save = None, as
     rows: list[tuple[Path, Answer]] = []
     problems: list[tuple[Path, Exception]] = []
     with reported(console):
-        for file, found in tracked(console, predict_files(trained, files), len(files), "reading"):
+        for file, found in tracked(console, predict_files(trained, files, invert=invert), len(files), "reading"):
             if isinstance(found, Answer):
                 rows.append((file, found))
             else:
@@ -49,6 +65,8 @@ def predict(images: Images, model: ModelOption = "digits", save: Save = None, as
         show_json(_document(trained.card.name, trained.card.convention, rows, problems, targets))
     elif rows:
         _show(rows, trained.card.convention)
+    opposite = sum(bool(found.opposite_ground) for _, found in rows)
+    note_opposite_ground(console, trained, opposite, len(rows), inverting(invert))
     for _, problem in problems:
         console.print(f"error: {problem}", markup=False, highlight=False, soft_wrap=True)
     if problems:

@@ -35,6 +35,11 @@ class TrainingBar:
         self._shown = (0.0, 0.0, 0.0)
         self._started = False
 
+    @property
+    def accuracy(self) -> float | None:
+        """Percent of the last training images, about; None before the first step."""
+        return self._shown[1] if self._started else None
+
     def __enter__(self) -> "TrainingBar":
         self._bars.start()
         return self

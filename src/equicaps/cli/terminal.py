@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from equicaps.data import Dataset, embedded_digits, load_folder, load_galaxies, load_mnist
+from equicaps.data.ground import GROUNDS
 from equicaps.pretrained import SHIPPED, TurningModel, load
 from equicaps.training import MisuseError
 from equicaps.training.files import create_folder, write_bytes
@@ -21,6 +22,7 @@ ModelOption = Annotated[
     str, typer.Option("--model", "-m", help=f"A shipped model ({', '.join(SHIPPED)}), or a file or folder of yours.")
 ]
 Checkpoint = Annotated[str, typer.Argument(help=f"A shipped model ({', '.join(SHIPPED)}), or a file or folder.")]
+Invert = Annotated[bool, typer.Option("--invert", help="Read images inverted: dark on bright as bright on dark.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 Data = Annotated[str, typer.Option(help="digits (in the package), mnist, galaxies, or a FOLDER of classes.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace results that are already there (never an input).")]
@@ -53,6 +55,22 @@ def test_set(data: str, model: TurningModel) -> Dataset:
         raise MisuseError(f"{data!r} is neither a data set (digits, mnist, galaxies) nor a folder of images.")
     colour = model.network.body.config.in_channels == 3
     return load_folder(data, size=model.card.frame, channels=3 if colour else 1).test
+
+
+def note_opposite_ground(console: Console, model: TurningModel, opposite: int, images: int, advice: str) -> None:
+    """Tell, if it is so, that images are dark where the model knows them bright, and bright where it knows dark."""
+    if opposite and model.card.ground:
+        theirs = "bright" if model.card.ground == "dark" else "dark"
+        console.print(
+            f"note: {opposite:,} of {images:,} images have a {theirs} ground, but the model was trained on images that "
+            f"are {GROUNDS[model.card.ground]}: its answers to them mean little. {advice}",
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
+
+
+def inverting(invert: bool) -> str:
+    """What to do about images of the opposite ground."""
+    return "Leave out --invert for them." if invert else "Read them with --invert."
 
 
 def show_json(value: Any) -> None:

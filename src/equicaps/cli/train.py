@@ -1,6 +1,7 @@
 """``equicaps train``: a network from data, resumable at any moment."""
 
 import json
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,9 @@ from equicaps.training.record import RESULT
 FOLDER_SIZE = 64
 SIZES = {"digits": 32, "mnist": 32, "galaxies": 32}
 """Data sets by name, and the sides to which their images are padded."""
+
+OFTEN, KNOWN = 20, 90.0
+"""Views of each training image, and percent of them told rightly, below which a training was too short."""
 
 Schedule = Literal["one_cycle", "step"]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder of the run; by default runs/DATA-PRESET.")]
@@ -65,6 +69,8 @@ def train(
     with settings_reported(console):
         named = data in SIZES
         out = out or Path("runs") / f"{data if named else Path(data).resolve().name}-{preset or 'steerable'}"
+        if has_checkpoint(out) and not resume:
+            raise MisuseError(f"{out} holds a training: continue it with --resume, or name a new folder with --out.")
         saved = _saved(out) if resume else None
         config = saved or TrainConfig(Budget(minutes=2.0))
         chosen = _changed(config.model, preset=preset).preset
@@ -97,9 +103,10 @@ def train(
         choose_device(device)
         network = config.network()
         augmentation = Augmentation(side, rotation=180.0 if config.views == 2 else 0.0)
-    parameters = sum(parameter.numel() for parameter in network.parameters())
+    parameters, of_decoder = network.parameter_counts()
+    decoder = f" and {of_decoder:,} of a decoder" if of_decoder else ""
     console.print(
-        f"{config.model.preset}: {parameters:,} parameters; {training!r}; {out}", markup=False, soft_wrap=True
+        f"{config.model.preset}: {parameters:,} parameters{decoder}; {training!r}; {out}", markup=False, soft_wrap=True
     )
     if training.note:
         _say(console, training.note)
@@ -110,10 +117,10 @@ def train(
             config, training, augmentation, folder=out, network=network, evaluation=AnyAngle(test, side),
             resume=resume, watch=bar, tensorboard=tensorboard,
         )  # fmt: skip
-    _report(console, result, out, as_json)
+    _report(console, result, out, as_json, remark=_if_short(result, len(training), bar.accuracy))
 
 
-def _report(console: Console, result: Result, out: Path, as_json: bool) -> None:
+def _report(console: Console, result: Result, out: Path, as_json: bool, *, remark: str) -> None:
     if not result.finished:
         hint = f"stopped after {result.step:,} steps; everything is saved. Continue with --resume --out {out}"
         _say(console, hint)
@@ -122,8 +129,23 @@ def _report(console: Console, result: Result, out: Path, as_json: bool) -> None:
         return
     _say(console, describe(result.figures))
     _say(console, f"model: {out / MODEL}")
+    if remark:
+        _say(console, remark)
     if as_json:
         typer.echo(json.dumps(json.loads((out / RESULT).read_text())))
+
+
+def _if_short(result: Result, images: int, accuracy: float | None) -> str:
+    """What to do after a training that saw its images a few times only, and does not even know those."""
+    seen = result.images / images
+    if accuracy is None or accuracy >= KNOWN or seen >= OFTEN:
+        return ""
+    minutes = math.ceil(result.cpu_minutes * OFTEN / seen)
+    return (
+        f"note: this training was short: each of its {images:,} images was seen about {seen:.1f} times, and "
+        f"{accuracy:.0f} % of the last ones were told rightly. Train longer in a new folder, for example "
+        f"--minutes {minutes}, or on smaller images with --size."
+    )
 
 
 def _say(console: Console, line: str) -> None:

@@ -1,6 +1,5 @@
 """``equicaps upright``: images turned to the canonical orientation of their class."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -12,9 +11,12 @@ from equicaps.cli.errors import FAILED, reported, settings_reported
 from equicaps.cli.terminal import (
     AsJson,
     Force,
+    Invert,
     ModelOption,
     angle_text,
+    inverting,
     new_file,
+    note_opposite_ground,
     open_model,
     same,
     show_json,
@@ -57,6 +59,7 @@ def upright(
     images: Images,
     out: Out,
     model: ModelOption = "digits",
+    invert: Invert = False,
     tolerance: Tolerance = 1.0,
     quarter_turns: Quarters = False,
     expand: Expand = False,
@@ -66,7 +69,8 @@ def upright(
     """Turn images upright by their predicted pose, with a contact sheet before/after.
 
     Writes PNG (TIFF for what PNG cannot hold) in the image's own mode and resolution. Turns by multiples of 90 degrees
-    only move pixels. An image without a pose stays as it is. Inputs are never overwritten.
+    only move pixels. An image without a pose stays as it is. Inputs are never overwritten. With --invert only the
+    reading is inverted: results are as bright as their images.
 
     `equicaps upright scans/ --out upright --model runs/mine`
 
@@ -87,7 +91,7 @@ def upright(
     limit = 45.0 if quarter_turns else tolerance
     with reported(console):
         create_folder(out)
-        for file, found in tracked(console, _answered(trained, files), len(files), "turning"):
+        for file, found in tracked(console, predict_files(trained, files, invert=invert), len(files), "turning"):
             if not isinstance(found, Answer):
                 problems.append((file, found))
                 continue
@@ -103,12 +107,21 @@ def upright(
     if as_json:
         show_json(_document(trained, done, problems, sheet if pairs else None))
     elif done:
-        lossless = sum(entry.lossless for entry in done)
-        typer.echo(f"{len(done)} images upright in {out}, {lossless} of them without loss; before and after: {sheet}")
+        _show(done, out, sheet)
+    opposite = sum(bool(entry.answer.opposite_ground) for entry in done)
+    note_opposite_ground(console, trained, opposite, len(done), inverting(invert))
     for _, problem in problems:
         console.print(f"error: {problem}", markup=False, highlight=False, soft_wrap=True)
     if problems:
         raise typer.Exit(FAILED)
+
+
+def _show(done: list[Turned], out: Path, sheet: Path) -> None:
+    upright = [entry for entry in done if entry.answer.angle is not None]
+    typer.echo(
+        f"{len(upright)} images upright in {out}, {sum(entry.lossless for entry in upright)} of them without loss; "
+        f"{len(done) - len(upright)} without a pose, left as they are; before and after: {sheet}"
+    )
 
 
 def _check_out(out: Path, inputs: list[Path]) -> None:
@@ -120,10 +133,6 @@ def _check_out(out: Path, inputs: list[Path]) -> None:
             raise MisuseError(f"--out {out} is where the inputs are: choose another folder.")
         if given.is_dir() and out.resolve().is_relative_to(given.resolve()):
             raise MisuseError(f"--out {out} lies inside the input {given}: choose a folder outside it.")
-
-
-def _answered(model: TurningModel, files: list[Path]) -> Iterator[tuple[Path, Answer | Exception]]:
-    yield from predict_files(model, files)
 
 
 def _turn(
@@ -172,7 +181,7 @@ def _document(
         "images": [
             {"file": str(entry.file), "result": str(entry.target), "label": entry.answer.label,
              "confidence": entry.answer.confidence, "angle": entry.answer.angle, "turned_by": entry.turned,
-             "lossless": entry.lossless}
+             "lossless": entry.lossless, "opposite_ground": entry.answer.opposite_ground}
             for entry in done
         ],
         "errors": [{"file": str(file), "error": str(problem)} for file, problem in problems],

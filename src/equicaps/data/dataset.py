@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from equicaps.data.ground import Ground
+
 DIGITS = tuple("0123456789")
 
 
@@ -27,6 +29,7 @@ class Dataset:
         labels: positions in ``classes``.
         classes: the names of the classes.
         note: what was done to the images on the way, if anything.
+        ground: of the images as they were given, without padding; None if it is neither or not known.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Dataset:
     labels: Int[Tensor, " n"]
     classes: tuple[str, ...]
     note: str = ""
+    ground: Ground | None = None
 
     def __post_init__(self) -> None:
         if len(self.images) != len(self.labels):
@@ -66,7 +70,7 @@ class Dataset:
 
     def take(self, which: slice | Sequence[int] | Int[Tensor, " m"]) -> "Dataset":
         """The chosen images, under the same name."""
-        return Dataset(self.name, self.images[which], self.labels[which], self.classes, self.note)
+        return replace(self, images=self.images[which], labels=self.labels[which])
 
     def some(self, count: int | None) -> "Dataset":
         """So many images from all over the set, always the same ones; None: all.

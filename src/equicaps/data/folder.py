@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from equicaps.data.dataset import Dataset, is_printable
+from equicaps.data.ground import Ground, border_brightness, ground_of
 
 Files = Mapping[str, Sequence[Path]]
 """The image files of each class."""
@@ -62,11 +63,12 @@ def load_folder(
         raise ValueError(f"the folder {name!r} has characters that cannot be printed; rename it.")
     parts, how, remarks = _parts(folder, test_fraction, seed)
     classes = tuple(parts["train"])
-    images, labels, note = _read(parts, classes, size, channels)
+    images, labels, note, ground = _read(parts, classes, size, channels)
     if ignored := _ignored(folder):
         remarks.append(f"{ignored} files that are not images ignored")
     note = "; ".join((note, *remarks))
-    return Splits(*(Dataset(f"{name} ({part}{how})", images[part], labels[part], classes, note) for part in parts))
+    names = {part: f"{name} ({part}{how})" for part in parts}
+    return Splits(*(Dataset(names[part], images[part], labels[part], classes, note, ground) for part in parts))
 
 
 def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Files], str, list[str]]:
@@ -187,22 +189,36 @@ def _ignored(folder: Path) -> int:
 
 def _read(
     parts: dict[str, Files], classes: tuple[str, ...], size: int | None, channels: int | None
-) -> tuple[dict[str, Tensor], dict[str, Tensor], str]:
-    from equicaps.data.images import image_size, read_image
+) -> tuple[dict[str, Tensor], dict[str, Tensor], str, Ground | None]:
+    from equicaps.data.images import image_size, pad_to_square, read_scaled
 
     files = {part: [file for name in classes for file in parts[part][name]] for part in parts}
     sizes = [image_size(file) for part in files.values() for file in part]
     side = size or median_low(sorted(max(pair) for pair in sizes))
-    read = {part: [read_image(file, side) for file in files[part]] for part in files}
+    read = {part: [read_scaled(file, side) for file in files[part]] for part in files}
+    ground = ground_of([border_brightness(image) for part in read.values() for image in part])
     depth = channels or max(len(image) for part in read.values() for image in part)
-    images = {part: torch.stack([_with_channels(image, depth) for image in read[part]]) for part in read}
+    images = {
+        part: torch.stack([_with_channels(pad_to_square(image, side), depth) for image in read[part]]) for part in read
+    }
     labels = {
         part: torch.tensor([label for label, name in enumerate(classes) for _ in parts[part][name]]) for part in parts
     }
-    scaled, padded = sum(max(pair) != side for pair in sizes), sum(pair[0] != pair[1] for pair in sizes)
-    done = [f"{scaled} scaled" * bool(scaled), f"{padded} padded with black" * bool(padded)]
-    note = f"{len(sizes)} images of {side}x{side}, {'colour' if depth == 3 else 'grey'}"
-    return images, labels, ": ".join((note, ", ".join(filter(None, done)) or "none changed"))
+    return images, labels, _note(sizes, side, "colour" if depth == 3 else "grey"), ground
+
+
+def _note(sizes: Sequence[tuple[int, int]], side: int, colours: str) -> str:
+    """How many images of both parts were brought to which size, and from which."""
+    count, changed = len(sizes), [pair for pair in sizes if pair != (side, side)]
+    if not changed:
+        return f"{count} {colours} images in all, {side}x{side} as they are"
+    by_area = sorted(set(changed), key=lambda pair: (pair[0] * pair[1], pair))
+    names = [f"{width}x{height}" for width, height in by_area]
+    origin = " or ".join(names) if len(names) < 3 else f"sizes between {names[0]} and {names[-1]}"
+    which = "each" if len(changed) == count else f"{len(changed)} of them"
+    note = f"{count} {colours} images in all, {which} brought to {side}x{side} from {origin}"
+    padded = sum(width != height for width, height in sizes)
+    return f"{note} ({padded} padded with black to a square)" if padded else note
 
 
 def _with_channels(image: Tensor, depth: int) -> Tensor:

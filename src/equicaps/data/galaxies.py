@@ -58,6 +58,7 @@ def load_galaxies(
         torch.from_numpy(fields["labels"][chosen].astype(np.int64)),
         CLASSES,
         f"the middle {crop}x{crop} pixels averaged to {size}x{size}, black outside a disc, square root of intensity",
+        ground="dark",
     )
 
 

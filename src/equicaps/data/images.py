@@ -76,13 +76,27 @@ def read_pixels(path: Path) -> Tensor:
 
 
 def read_image(path: Path, size: int) -> Tensor:
-    """The image in [0, 1], fitted into a square: one channel if it is grey, otherwise three.
+    """:func:`read_scaled`, padded with black to a square."""
+    return pad_to_square(read_scaled(path, size), size)
 
-    Turned as its EXIF data say, transparent parts black, scaled (smoothed, never distorted) until its longer side
-    fits, and padded with black around it. An image of exactly that size keeps its values. Of several frames, the first.
+
+def read_scaled(path: Path, size: int) -> Tensor:
+    """The image in [0, 1], its longer side of that size: one channel if it is grey, otherwise three.
+
+    Turned as its EXIF data say, transparent parts black, scaled (smoothed, never distorted). An image of exactly that
+    size keeps its values. Of several frames, the first.
     """
     with _explained(path):
-        return _grey_if_possible(torch.stack([_fit(channel, size) for channel in _channels(open_image(path))]))
+        return _grey_if_possible(torch.stack([_resized(channel, size) for channel in _channels(open_image(path))]))
+
+
+def pad_to_square(image: Tensor, size: int) -> Tensor:
+    """With black around it."""
+    channels, height, width = image.shape
+    square = image.new_zeros(channels, size, size)
+    top, left = (size - height) // 2, (size - width) // 2
+    square[:, top : top + height, left : left + width] = image
+    return square
 
 
 def _grey_if_possible(image: Tensor) -> Tensor:
@@ -148,12 +162,9 @@ def _scaled(channel: Image.Image, largest: int) -> Image.Image:
     return Image.fromarray(np.clip(np.asarray(channel, dtype=np.float32) / largest, 0, 1))
 
 
-def _fit(channel: Image.Image, size: int) -> Tensor:
+def _resized(channel: Image.Image, size: int) -> Tensor:
     longer = max(channel.size)
     if longer != size:
         sides = [max(1, round(side * size / longer)) for side in channel.size]
         channel = channel.resize((sides[0], sides[1]), Image.Resampling.BILINEAR)
-    square = torch.zeros(size, size)
-    left, top = (size - channel.width) // 2, (size - channel.height) // 2
-    square[top : top + channel.height, left : left + channel.width] = torch.from_numpy(np.array(channel))
-    return square
+    return torch.from_numpy(np.array(channel))

@@ -48,7 +48,7 @@ def load_mnist(split: Literal["train", "test"], root: str | Path | None = None) 
         check_md5(content, MD5[name], path)
         arrays.append(torch.from_numpy(parse_idx(content, path)))
     images, labels = arrays
-    return Dataset(f"MNIST ({split})", images.unsqueeze(1).float() / 255, labels.long(), DIGITS)
+    return Dataset(f"MNIST ({split})", images.unsqueeze(1).float() / 255, labels.long(), DIGITS, ground="dark")
 
 
 def _fetch(folder: Path, names: Sequence[str]) -> None:

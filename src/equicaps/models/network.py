@@ -78,6 +78,11 @@ class GroupCapsNet(nn.Module):
         """The capsules after every layer, for figures and audits."""
         return self.body.capsules(self.prepare(images))
 
+    def parameter_counts(self) -> tuple[int, int]:
+        """Of the body, which gives all answers, and of the decoder, which only training needs; 0 without one."""
+        decoder = () if self.decoder is None else self.decoder.parameters()
+        return sum(p.numel() for p in self.body.parameters()), sum(p.numel() for p in decoder)
+
     def _decoded(self, output: CapsOutput) -> CapsOutput:
         return output if self.decoder is None else output._replace(reconstruction=self.decoder(output))
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from equicaps.data.dataset import is_printable
+from equicaps.data.ground import GROUNDS, Ground
 from equicaps.training.checkpoint import TrainedModel
 from equicaps.training.config import Number
 
@@ -28,6 +29,7 @@ class Card:
         command: what prints the figures.
         licence: of weights and data.
         frame: side to which images are brought before they are padded to the network's size.
+        ground: of the training images, see :data:`equicaps.data.ground.GROUNDS`; None if it is neither or not known.
         training: the training's settings, for the record.
         convention: what angles mean and what is exact.
     """
@@ -41,6 +43,7 @@ class Card:
     command: str = ""
     licence: str = ""
     frame: int = 32
+    ground: Ground | None = None
     training: dict[str, Any] = field(default_factory=dict)
     convention: str = CONVENTION
 
@@ -48,9 +51,8 @@ class Card:
     def of(cls, name: str, trained: TrainedModel) -> "Card":
         """What the file of a training tells."""
         content = trained.content
-        texts = {
-            key: content[key] for key in ("name", "task", "command", "licence", "frame", "convention") if key in content
-        }
+        names = ("name", "task", "command", "licence", "frame", "ground", "convention")
+        texts = {key: content[key] for key in names if key in content}
         return cls(
             **{"name": name, "task": f"tells {len(trained.classes)} classes and how they are turned", **texts},
             data=trained.data,
@@ -67,6 +69,8 @@ class Card:
             raise ValueError("Card: zeros must be angles in degrees.")
         if type(self.frame) is not int or self.frame < 1:
             raise ValueError(f"Card: frame must be a number of pixels, but is {self.frame!r}.")
+        if self.ground not in (None, *GROUNDS):
+            raise ValueError(f"Card: ground must be one of {', '.join(GROUNDS)} or None, but is {self.ground!r}.")
         for name in ("name", "task", "data", "command", "licence", "convention"):
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"Card: {name} must be a text, but is {getattr(self, name)!r}.")

@@ -4,11 +4,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from equicaps.data import DamagedFileError
+from equicaps.data.ground import border_brightness, is_opposite
 from equicaps.data.images import read_pixels
 from equicaps.pretrained.images import as_batch, to_network
 from equicaps.pretrained.model import Prediction, TurningModel
@@ -26,6 +28,8 @@ class Answer:
         agreement: of that capsule, in [0, 1]; None likewise.
         scores: of every class, before the softmax.
         agreements: of every class; None likewise.
+        opposite_ground: whether the image is dark on bright ground and the training images were bright on dark, or the
+            other way round; None if the model's card does not tell.
     """
 
     label: str
@@ -35,6 +39,7 @@ class Answer:
     agreement: float | None
     scores: dict[str, float]
     agreements: dict[str, float] | None
+    opposite_ground: bool | None = None
 
 
 def answers(prediction: Prediction) -> list[Answer]:
@@ -61,29 +66,48 @@ def answers(prediction: Prediction) -> list[Answer]:
 
 
 def predict_files(
-    model: TurningModel, files: Sequence[Path], *, batch: int = 32
+    model: TurningModel, files: Sequence[Path], *, invert: bool = False, batch: int = 32
 ) -> Iterator[tuple[Path, Answer | DamagedFileError | OSError]]:
-    """Each file with what it shows or, if it cannot be read, the reason; in order."""
+    """Each file with what it shows or, if it cannot be read, the reason; in order.
+
+    Args:
+        model: to ask.
+        files: images.
+        invert: make dark what is bright, and bright what is dark, before anything else.
+        batch: how many at once.
+    """
     for start in range(0, len(files), batch):
-        read = {file: _ready(model, file) for file in files[start : start + batch]}
-        images = [image for image in read.values() if isinstance(image, Tensor)]
+        read = {file: _ready(model, file, invert) for file in files[start : start + batch]}
+        images = [ready.image for ready in read.values() if isinstance(ready, _Ready)]
         known = iter(answers(model.predict(torch.cat(images))) if images else ())
-        for file, image in read.items():
-            if not isinstance(image, Tensor):
-                yield file, image
+        for file, ready in read.items():
+            if not isinstance(ready, _Ready):
+                yield file, ready
             else:
-                yield file, next(known) if model.network.body.config.poses else _without_votes(next(known))
+                answer = replace(next(known), opposite_ground=ready.opposite_ground)
+                yield file, answer if model.network.body.config.poses else _without_votes(answer)
 
 
 def _without_votes(answer: Answer) -> Answer:
     return replace(answer, angle=None, agreed_label=None, agreement=None, agreements=None)
 
 
-def _ready(model: TurningModel, file: Path) -> Tensor | DamagedFileError | OSError:
+class _Ready(NamedTuple):
     """A batch of one in the network's size."""
+
+    image: Tensor
+    opposite_ground: bool | None
+
+
+def _ready(model: TurningModel, file: Path, invert: bool) -> _Ready | DamagedFileError | OSError:
     try:
-        image = as_batch(read_pixels(file).unsqueeze(0))
+        pixels = read_pixels(file)
     except (DamagedFileError, OSError) as error:
         return error
-    network = model.network
-    return to_network(image, network.body.config.in_channels, network.image_size, model.card.frame)
+    if invert:
+        pixels = 1 - pixels
+    network, card = model.network, model.card
+    image = to_network(
+        as_batch(pixels.unsqueeze(0)), network.body.config.in_channels, network.image_size, card.frame
+    )  # fmt: skip
+    return _Ready(image, is_opposite(card.ground, border_brightness(pixels)))

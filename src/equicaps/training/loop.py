@@ -142,7 +142,7 @@ class _Run:
             prepare_folder(self.folder)
             if has_checkpoint(self.folder):
                 if not resume:
-                    raise MisuseError(f"{self.folder} holds a training: resume it, or choose another folder.")
+                    raise MisuseError(f"{self.folder} holds a training: resume it, or choose a new folder.")
                 packed = pack(*self._compatible(*load_checkpoint(self.folder, set_aside=True)))
         if packed := self.world.share(packed):
             tensors, content = unpack(packed)
@@ -158,7 +158,10 @@ class _Run:
         if "augmentation" in content:  # not in the first checkpoints
             before["augmentation"] = content["augmentation"]
         if different := differences(before, self._recipe()):
-            raise MisuseError(f"the training in {self.folder} had other settings ({different}).")
+            raise MisuseError(
+                f"the training in {self.folder} had other settings ({different}): resume it with those it had, or "
+                "choose a new folder."
+            )
         return tensors, content
 
     def train(self, stop: StopRequest) -> Result:
@@ -239,7 +242,8 @@ class _Run:
                    "figures": self.curve[-1] if self.curve else {}, "processes": self.world.size}  # fmt: skip
         write_result(self.folder, content)
         if isinstance(trainer.best, GroupCapsNet):
-            card = {"data": self.data.name, "zeros": self._zeros(), "frame": self.data.images.shape[-1]}
+            card = {"data": self.data.name, "zeros": self._zeros(), "frame": self.data.images.shape[-1],
+                    "ground": self.data.ground}  # fmt: skip
             save_model(self.folder / MODEL, trainer.best, {**content, **card})
 
     def _zeros(self) -> list[float]:
@@ -272,8 +276,25 @@ def describe(augmentation: Augmentation) -> str:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Which settings differ, for a message; empty if none."""
-    return "; ".join(f"{key}: {before[key]} -> {now[key]}" for key in before if before[key] != now[key])
+    """Which settings differ, as before -> now, for a message; empty if none."""
+    found = []
+    for key in before:
+        old, new = _parts(before[key]), _parts(now[key])
+        changed = [name for name in old if old[name] != new.get(name)]
+        if changed and old.keys() == new.keys():
+            found += [f"{key}.{name}: {old[name]} -> {new[name]}" for name in changed]
+        elif before[key] != now[key]:
+            found.append(f"{key}: {before[key]} -> {now[key]}")
+    return "; ".join(found)
+
+
+def _parts(setting: Any) -> dict[str, Any]:
+    """The entries of a mapping, or the arguments in the ``repr`` of a dataclass; nothing for anything else."""
+    if isinstance(setting, Mapping):
+        return dict(setting)
+    if isinstance(setting, str) and (kind := re.fullmatch(r"(\w+)\((\w+=.*)\)", setting)):
+        return {"kind": kind[1], **dict(re.findall(r"(\w+)=(\(.*?\)|'.*?'|[^,]+)", kind[2]))}
+    return {}
 
 
 class _Window:
