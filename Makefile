@@ -3,12 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types docs bench mutants clean
+.PHONY: demo test pytest lint types docs bench mutants clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python examples/demo.py
 
-test: lint types
+test: .venv/dev.stamp
+	@$(MAKE) --no-print-directory -j 3 lint types pytest
+
+pytest: .venv/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/dev.stamp
@@ -32,7 +35,8 @@ mutants: .venv/dev.stamp
 .venv/%.stamp: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("equicaps needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'
 	$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[$*]'
+	@$(BIN)/python -m compileall -qq -j 0 .venv/lib || true  # on all cores, unlike pip; some packages carry templates
 	touch $@
 
 clean:
