@@ -250,8 +250,20 @@ MUTANTS = (
     Mutant(
         "features survive an undefined pose",
         "nn/steerable_capsules.py",
-        "self.norm(features_at(at, responses)) * _presence(at)",
-        "self.norm(features_at(at, responses)) + 0 * _presence(at)",
+        "features * _presence(at) if self.needs_pose else features",
+        "features",
+    ),
+    Mutant(
+        "what half a turn does not change loses its class",
+        "models/steerable.py",
+        "needs_pose=block is not config.blocks[-1]",
+        "needs_pose=True",
+    ),
+    Mutant(
+        "planar routing: blocks summed in reading order",
+        "functional/planar_routing.py",
+        "(first + fourth) + (second + third)",
+        "first + second + third + fourth",
     ),
     Mutant(
         "agreement not relative to the votes' strength",
