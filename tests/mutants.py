@@ -250,8 +250,8 @@ MUTANTS = (
     Mutant(
         "features survive an undefined pose",
         "nn/steerable_capsules.py",
-        "self.norm(features_at(at, responses)) * _presence(at)",
-        "self.norm(features_at(at, responses)) + 0 * _presence(at)",
+        "features * _presence(at) if self.needs_pose else features",
+        "features",
     ),
     Mutant(
         "agreement not relative to the votes' strength",
