@@ -256,7 +256,7 @@ MUTANTS = (
     Mutant(
         "what half a turn does not change loses its class",
         "models/steerable.py",
-        "needs_pose=block is not config.blocks[-1]",
+        "needs_pose=number < len(config.blocks)",
         "needs_pose=True",
     ),
     Mutant(

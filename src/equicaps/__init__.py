@@ -17,6 +17,11 @@ __version__ = "0.1.0"
 __all__ = ["Canonicalizer", "__version__", "functional", "groups", "load", "nn", "testing"]
 
 
+def __dir__() -> list[str]:
+    """Also what has not been asked for yet."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Everything brings torch with it, which takes seconds to import: only when it is asked for."""
     if name in ("functional", "groups", "nn", "testing"):

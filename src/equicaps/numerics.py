@@ -23,7 +23,7 @@ CANCELLATION = 0.1
 """Resultant length, relative to the sum of weights, at which votes count as cancelling.
 
 A single mean would bear 1e-3. But every routing iteration divides the rounding of what came before by this number once
-more: below 0.1 polygons of votes that nearly cancel, turned by any angle, miss 1e-4 in float32 (a test). Above, more
+more: at 0.05 polygons of votes that nearly cancel, turned by any angle, miss 1e-4 in float32 (a test). Above 0.1, more
 and more poses of a deep network are undefined, and it learns slower.
 """
 

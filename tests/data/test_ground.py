@@ -2,7 +2,7 @@ import pytest
 import torch
 from PIL import Image
 
-from equicaps.data import Dataset, embedded_digits, load_folder
+from equicaps.data import Dataset, embedded_digits, load_folder, regenerate_affnist, regenerate_mnist_rot
 from equicaps.data.ground import border_brightness, ground_of, is_opposite
 
 
@@ -53,6 +53,12 @@ def test_the_ground_of_a_folder_is_measured_without_padding(tmp_path, paper, exp
     train, test = load_folder(tmp_path / "strips", size=24)
     assert train.ground == test.ground == expected
     assert max(map(border_brightness, train.images)) < 1 / 3
+
+
+def test_regenerated_sets_have_the_ground_of_their_source():
+    digits = embedded_digits("test").take(slice(0, 30))
+    assert regenerate_mnist_rot("train", digits, digits, counts=(4, 1, 1)).ground == "dark"
+    assert regenerate_affnist("test", digits, digits).ground == "dark"
 
 
 def test_the_ground_of_other_data_is_not_known():

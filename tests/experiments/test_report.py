@@ -109,6 +109,12 @@ def test_what_was_not_run_says_so(tmp_path):
     assert tables.guarantees(records).strip() == tables.MISSING
 
 
+def test_figures_of_an_installed_package_have_no_commit(checkout):
+    unknown = {"commit": None, "measured_with": None}
+    change(checkout, "table1a", lambda content: content["cells"]["whole"]["rotated"].update(unknown))
+    assert "| None | None |" in tables.page(report.load(checkout / "results"))
+
+
 def test_a_single_missing_cell_says_so(checkout):
     change(checkout, "table1a", lambda content: content["cells"]["whole"].update(affnist=None))
     values = tables.ours(report.load(checkout / "results"))

@@ -18,7 +18,8 @@ from equicaps.groups import SO2
 from equicaps.training import MisuseError, TrainingError
 
 PICTURES = ("output_poses", "layer_poses", "reconstructions", "pose_error_by_class", "accuracy_by_angle")
-SOURCE = {"run", "seed", "config", "commit", "images_seen", "cpu_minutes", "trained_on", "tested_on", "test_images"}
+SOURCE = {"run", "seed", "config", "commit", "measured_with", "images_seen", "cpu_minutes", "trained_on", "tested_on",
+          "test_images"}  # fmt: skip
 
 
 def trained(content):

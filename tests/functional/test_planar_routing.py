@@ -1,8 +1,12 @@
 import pytest
 import torch
 
-from equicaps.functional import Sigmoid, directions, planar_route, planar_routing, route
+from equicaps.functional import Sigmoid, directions, mean_pose, planar_route, planar_routing, route
+from equicaps.functional.planar_routing import over_window, planar_mean_pose
 from equicaps.groups import SO2
+
+TURNED = (1, 3, 0, 2)
+"""Where the positions of a 2x2 block, in reading order, come from when it is turned by 90 degrees."""
 
 
 def sample(dtype, *, emitted=2, windows=9, defined=True):
@@ -115,3 +119,69 @@ def test_gradients_follow_route_where_there_is_hardly_any_evidence():
     for outputs in (planar_route(*arguments, **options), plainly(*arguments, **options)):
         gradients.append(torch.autograd.grad(outputs[0].sum(), arguments[3])[0])
     torch.testing.assert_close(*gradients, rtol=1e-6, atol=0)
+
+
+def turned(poses):
+    """Unit vectors (2, ...) by +90 degrees."""
+    return torch.stack((-poses[1], poses[0]))
+
+
+def test_positions_come_from_where_a_turn_takes_them():
+    block = torch.arange(4).view(2, 2)
+    assert torch.rot90(block, 1, (0, 1)).flatten().tolist() == list(TURNED)
+
+
+@pytest.mark.parametrize("positions", [1, 4, 9])
+def test_sums_over_a_window_are_sums(positions, dtype, tolerance):
+    values = torch.randn(2, 3, positions, 5, dtype=dtype)
+    torch.testing.assert_close(over_window(values), values.sum(-2), **tolerance)
+
+
+def test_sums_over_a_turned_block_are_the_same_to_the_bit(dtype):
+    values = torch.randn(1000, 4, 7, dtype=dtype)
+    moved = values[:, TURNED]
+    assert torch.equal(over_window(moved), over_window(values))
+    assert not torch.equal(moved.sum(-2), values.sum(-2))  # control
+
+
+@pytest.mark.parametrize("positions", [4, 9])
+@pytest.mark.parametrize("together", [True, False])
+def test_the_planar_mean_pose_is_the_mean_pose(together, positions, dtype, tolerance):
+    """Values and gradients, also of poses that fade, and where nobody has one."""
+    poses = SO2().random(3, positions, 8, dtype=dtype).movedim(-1, 0).contiguous()
+    poses[:, 1] *= 0.8
+    poses[:, 2, 0] = 0
+    poses[..., 0] = 0
+    poses.requires_grad_()
+    inputs = poses.permute(3, 1, 2, 0)
+    actual = planar_mean_pose(poses, together=together).movedim(-2, 0)
+    expected = mean_pose(SO2(), inputs.flatten(1, 2) if together else inputs)
+    torch.testing.assert_close(actual, expected, **tolerance)
+    head = torch.randn_like(actual)
+    head[0] = 0  # without evidence gradients are of the size of 1e9 and compare nothing
+    gradients = (torch.autograd.grad(means, poses, head)[0] for means in (actual, expected))
+    torch.testing.assert_close(*gradients, **{name: 20 * value for name, value in tolerance.items()})
+
+
+def test_turned_blocks_have_turned_poses_to_the_bit(monkeypatch):
+    """Each block turned, and elsewhere. One feature, so that its product with the weights is rounded once; 256 windows
+    fill the vectors, at whose edge σ and sums over capsules are rounded otherwise."""
+    features, weight, poses, activations, *numbers = (tensor.detach() for tensor in sample(torch.float32, windows=256))
+    features, weight, order = features[:1], weight[..., :1], torch.randperm(256)
+
+    def answers(features, poses, activations):
+        routing = planar_route(features, weight, poses, activations, *numbers, iterations=2, weighted=False)
+        return planar_mean_pose(poses).T, *routing
+
+    def turn(positions):
+        return positions[..., TURNED, :][..., order]
+
+    def same():
+        mean, routed, agreement = answers(features, poses, activations)
+        found = answers(turn(features), turn(turned(poses)), turn(activations))
+        expected = (turned(mean)[..., order], turned(routed)[..., order], agreement[..., order])
+        return [torch.equal(one, other) for one, other in zip(found, expected, strict=True)]
+
+    assert same() == [True, True, True]
+    monkeypatch.setattr(planar_routing, "over_window", lambda values: values.sum(-2))
+    assert same() == [False, False, False]  # control

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from equicaps.functional import Capsules
-from equicaps.functional.steerable import features_at, low_pass, moments, steerable_basis, vote_strength
+from equicaps.functional.steerable import convolve, features_at, low_pass, moments, steerable_basis, vote_strength
 from equicaps.groups import SO2
 
 
@@ -36,6 +36,43 @@ def test_low_pass_halves_and_commutes_with_quarter_turns(dtype):
     assert low_pass(maps).shape == (2, 3, 4, 6)
     interior = low_pass(torch.ones(1, 1, 8, 8, dtype=dtype))[0, 0, 1:-1, 1:-1]
     torch.testing.assert_close(interior, torch.ones_like(interior))
+
+
+WINDOWS = [((8, 8), 3, 1, 1), ((9, 5), 3, 2, 0), ((4, 4), 4, 1, 0), ((4, 4), 4, 2, 2), ((1, 1), 1, 1, 0)]
+"""Grid, kernel, stride, padding; the third and the last are one window."""
+
+
+@pytest.mark.parametrize("batch", [0, 2])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize(("grid", "size", "stride", "padding"), WINDOWS)
+def test_convolve_is_conv2d(grid, size, stride, padding, columns, batch, dtype, tolerance):
+    """Values and gradients, contiguous."""
+    maps = torch.randn(batch, columns, *grid, dtype=dtype, requires_grad=True)
+    kernel = torch.randn(5, columns, size, size, dtype=dtype, requires_grad=True)
+    actual = convolve(maps, kernel, stride, padding)
+    expected = torch.nn.functional.conv2d(maps, kernel, stride=stride, padding=padding)
+    assert actual.is_contiguous()
+    torch.testing.assert_close(actual, expected, **tolerance)
+    head = torch.randn_like(expected)
+    for one, other in zip(*(torch.autograd.grad(y, (maps, kernel), head) for y in (actual, expected)), strict=True):
+        torch.testing.assert_close(one, other, **tolerance)
+
+
+@pytest.mark.parametrize(("grid", "size", "stride", "padding"), WINDOWS)
+def test_convolve_follows_autocast_and_can_be_mapped(grid, size, stride, padding):
+    """As conv2d does: products in half precision, and gradients of every image by torch.func."""
+    maps, kernel = torch.randn(4, 3, *grid), torch.randn(5, 3, size, size)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert convolve(maps, kernel, stride, padding).dtype == torch.bfloat16
+    grad = torch.func.grad(lambda weights, image: convolve(image[None], weights, stride, padding).square().sum())
+    each = torch.func.vmap(grad, in_dims=(None, 0))(kernel, maps)
+    torch.testing.assert_close(each.sum(0), grad_of_all(kernel, maps, stride, padding), rtol=1e-4, atol=1e-3)
+
+
+def grad_of_all(kernel, maps, stride, padding):
+    kernel = kernel.clone().requires_grad_()
+    torch.nn.functional.conv2d(maps, kernel, stride=stride, padding=padding).square().sum().backward()
+    return kernel.grad
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6])

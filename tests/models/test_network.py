@@ -76,6 +76,12 @@ def test_a_network_of_nothing_is_refused(config):
         config(features=False, poses=False)
 
 
+def test_only_the_last_layer_and_the_scores_do_without_a_pose():
+    """Also where all blocks are one and the same object."""
+    network = SteerableNet(SteerableConfig(blocks=(Block(4, 3),) * 3))
+    assert [layer.needs_pose for layer in (*network.layers, network.classes)] == [True, True, False, False]
+
+
 def test_flagship_has_at_most_250k_parameters():
     count = sum(p.numel() for p in GroupCapsNet.from_preset("steerable").parameters())
     assert 100_000 < count <= 250_000

@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 
 from equicaps.metrics import exactness
@@ -51,3 +52,17 @@ def test_shapes_that_half_a_turn_does_not_change_are_told_apart():
     assert (output.scores.argmax(1) == labels).float().mean() > 0.95
     assert output.poses.norm(dim=-1).max() < 0.5
     assert exactness(network, images).predictions_changed == 0
+
+
+@pytest.mark.parametrize("name", ["paper", "capsules_only", "steerable_capsules"])
+def test_where_a_class_is_known_by_its_pose_alone_it_goes_with_it(name):
+    """The limit: these presets answer every such shape alike, but not what is cut in half."""
+    images, _ = shapes(2, torch.Generator().manual_seed(0))
+    network = GroupCapsNet.from_preset(name, num_classes=3)
+    network.train()(images)
+    halves = images.clone()
+    halves[..., : SIDE // 2, :] = 0
+    with torch.no_grad():
+        symmetric, control = (network.eval()(shown) for shown in (images, halves))
+    assert symmetric.activations.max() < 1e-3 * control.activations.max()
+    assert symmetric.scores.std(0).max() < 1e-3 * control.scores.std(0).max()

@@ -41,6 +41,7 @@ def load_affnist(split: Literal["train", "valid", "test"], root: str | Path | No
         torch.from_numpy(np.concatenate(images)).unsqueeze(1).float() / 255,
         torch.from_numpy(np.concatenate(labels)),
         DIGITS,
+        ground="dark",
     )
 
 

@@ -38,7 +38,8 @@ def load_mnist_rot(split: Literal["train", "valid", "test"], root: str | Path | 
     if split != "test":
         rows = rows[: COUNTS["train"]] if split == "train" else rows[COUNTS["train"] :]
     images = torch.from_numpy(rows[:, :-1].reshape(-1, 1, SIDE, SIDE)).clamp(0, 1)
-    return Dataset(f"MNIST-rot ({split})", images, torch.from_numpy(rows[:, -1]).long(), DIGITS)
+    labels = torch.from_numpy(rows[:, -1]).long()
+    return Dataset(f"MNIST-rot ({split})", images, labels, DIGITS, ground="dark")
 
 
 def files(split: str) -> tuple[str, ...]:

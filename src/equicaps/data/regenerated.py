@@ -53,7 +53,8 @@ def regenerate_mnist_rot(
         for which, angle in zip(chosen.split(_AT_ONCE), angles.split(_AT_ONCE), strict=True)
     ]
     labels = _pick(mnist_train.labels, mnist_test.labels, chosen)
-    return Dataset(f"MNIST-rot (regenerated, seed {seed}, {split})", torch.cat(turned), labels, mnist_train.classes)
+    name = f"MNIST-rot (regenerated, seed {seed}, {split})"
+    return Dataset(name, torch.cat(turned), labels, mnist_train.classes, ground=mnist_train.ground)
 
 
 def _pick(first: Tensor, second: Tensor, which: Tensor) -> Tensor:
@@ -88,4 +89,4 @@ def regenerate_affnist(
     generator = torch.Generator().manual_seed(seed * len(_SPLITS) + _SPLITS.index(split))
     views = [AFFINE(x, generator).images for _ in range(copies) for x in source.images.split(_AT_ONCE)]
     name = f"affNIST (regenerated, seed {seed}, {split}{f', {copies} copies' if copies > 1 else ''})"
-    return Dataset(name, torch.cat(views), source.labels.repeat(copies), source.classes)
+    return Dataset(name, torch.cat(views), source.labels.repeat(copies), source.classes, ground=source.ground)

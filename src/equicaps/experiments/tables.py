@@ -232,8 +232,8 @@ def _figures(record: Record | None) -> str:
 def _provenance(entries: Iterable[Record]) -> str:
     rows = [
         [f"`{entry['run']}`", f"{entry['trained_on']}; {entry['training_images']:,} images", entry["tested_on"],
-         f"{entry['test_images']:,}", *_cost(entry), *_both(entry), str(entry["seed"]), entry["commit"],
-         entry["measured_with"]]
+         f"{entry['test_images']:,}", *_cost(entry), *_both(entry), str(entry["seed"]),
+         str(entry["commit"]), str(entry["measured_with"])]
         for entry in entries
     ]  # fmt: skip
     if not rows:

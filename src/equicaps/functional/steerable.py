@@ -58,9 +58,12 @@ def convolve(
         return F.linear(maps.flatten(1), kernel.flatten(1))[..., None, None]
     if maps.device.type != "cpu" or torch.compiler.is_compiling():
         return F.conv2d(maps, kernel, stride=stride, padding=padding)
-    last = torch.channels_last
-    maps, kernel = maps.contiguous(memory_format=last), kernel.contiguous(memory_format=last)
-    return F.conv2d(maps, kernel, stride=stride, padding=padding).contiguous()
+    return F.conv2d(_channels_last(maps), _channels_last(kernel), stride=stride, padding=padding).contiguous()
+
+
+def _channels_last(maps: Float[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
+    """The same values in that order of memory; not by ``memory_format``, which ``torch.func.vmap`` refuses."""
+    return maps.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
 def steerable_basis(kernel_size: int, in_order: int, out_order: int) -> Float[Tensor, "p rows columns k k"]:

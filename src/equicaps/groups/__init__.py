@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["GL", "SE2", "SE3", "SO2", "SO3", "Group", "Product", "Scale", "Translation", "karcher_mean"]
 
 
+def __dir__() -> list[str]:
+    """Also what has not been asked for yet: the API pages list what is here."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """``SO3`` and ``SE3`` need roma, which imports torch's compiler for two seconds: only when they are asked for."""
     if name == "SO3":

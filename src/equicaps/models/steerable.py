@@ -75,8 +75,8 @@ class SteerableNet(nn.Module):
         self.config = config
         self.layers = nn.ModuleList()
         width, order = config.in_channels, 0
-        for block in config.blocks:
-            self.layers.append(_layer(width, order, block, needs_pose=block is not config.blocks[-1]))
+        for number, block in enumerate(config.blocks, 1):
+            self.layers.append(_layer(width, order, block, needs_pose=number < len(config.blocks)))
             width, order = block.capsules, config.in_order
         self.classes = SteerableCapsules2d(width, config.num_classes, 1, in_order=order, needs_pose=False)
 
