@@ -54,7 +54,7 @@ def test_the_audit_says_which_images_it_counts_and_whether_their_ground_is_the_m
     shown = " ".join(result.stdout.split())
     assert "answer, 5 + 5 images" in shown
     assert "5 images as they are and the same 5 turned by random angles" in shown
-    assert "5 of 5 images have a bright ground" in result.stderr
+    assert "most images have a bright ground" in result.stderr
     assert "Invert them first" in result.stderr
     assert "ground" not in run(*words).stderr  # of the embedded digits
 

@@ -61,7 +61,7 @@ def audit(
                 raise TrainingError(f"{error} Or leave out --out.") from error
     if chosen.ground not in (None, model.card.ground):
         advice = "Invert them first, or train on images like these."
-        note_opposite_ground(console, model, len(chosen), len(chosen), advice)
+        note_opposite_ground(console, model, "most", advice)
     with reported(console):
         with console.status("") as status:
             certificate = measure(model, chosen, step=step, watch=lambda what: status.update(f"measuring: {what}"))

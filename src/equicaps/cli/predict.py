@@ -66,7 +66,8 @@ def predict(
     elif rows:
         _show(rows, trained.card.convention)
     opposite = sum(bool(found.opposite_ground) for _, found in rows)
-    note_opposite_ground(console, trained, opposite, len(rows), inverting(invert))
+    if opposite:
+        note_opposite_ground(console, trained, f"{opposite:,} of {len(rows):,}", inverting(invert))
     for _, problem in problems:
         console.print(f"error: {problem}", markup=False, highlight=False, soft_wrap=True)
     if problems:

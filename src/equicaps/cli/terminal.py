@@ -57,12 +57,12 @@ def test_set(data: str, model: TurningModel) -> Dataset:
     return load_folder(data, size=model.card.frame, channels=3 if colour else 1).test
 
 
-def note_opposite_ground(console: Console, model: TurningModel, opposite: int, images: int, advice: str) -> None:
-    """Tell, if it is so, that images are dark where the model knows them bright, and bright where it knows dark."""
-    if opposite and model.card.ground:
+def note_opposite_ground(console: Console, model: TurningModel, which: str, advice: str) -> None:
+    """Tell that images (most, or 3 of 5) are dark where the model knows them bright, and the other way round."""
+    if model.card.ground:
         theirs = "bright" if model.card.ground == "dark" else "dark"
         console.print(
-            f"note: {opposite:,} of {images:,} images have a {theirs} ground, but the model was trained on images that "
+            f"note: {which} images have a {theirs} ground, but the model was trained on images that "
             f"are {GROUNDS[model.card.ground]}: its answers to them mean little. {advice}",
             markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip

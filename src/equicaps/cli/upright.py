@@ -109,7 +109,8 @@ def upright(
     elif done:
         _show(done, out, sheet)
     opposite = sum(bool(entry.answer.opposite_ground) for entry in done)
-    note_opposite_ground(console, trained, opposite, len(done), inverting(invert))
+    if opposite:
+        note_opposite_ground(console, trained, f"{opposite:,} of {len(done):,}", inverting(invert))
     for _, problem in problems:
         console.print(f"error: {problem}", markup=False, highlight=False, soft_wrap=True)
     if problems:

@@ -119,6 +119,8 @@ def measure_again(name: str, results: Path) -> dict[str, Any]:
     For a change after which the same weights answer otherwise; the record then names both commits.
     """
     path = results / RUNS_FOLDER / f"{name}.json"
+    if not path.exists():
+        raise MisuseError(f"{path} is not there: {name} has to be trained before it can be measured again.")
     record: dict[str, Any] = json.loads(path.read_text())
     network = load_model(path.with_suffix(".safetensors")).network
     figures = (QUICK if record["quick"] else PROTOCOLS)[record["protocol"]].test()(network, None)

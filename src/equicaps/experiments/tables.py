@@ -7,6 +7,7 @@ from equicaps.experiments import table1a, table1b
 from equicaps.experiments.markdown import markdown_table
 from equicaps.experiments.published import CHANGE, GOALS, Goal
 from equicaps.experiments.session import Record
+from equicaps.models import GroupCapsNet
 
 Records = Mapping[str, Record | None]
 MISSING = "not yet run"
@@ -187,10 +188,12 @@ def _accuracy(record: Record | None) -> str:
     for name, cells in record["cells"].items():
         goals = [GOALS[f"{column}/{name}"] for column in COLUMNS]
         if any(goal.paper is not None for goal in goals):
-            rows.append([f"paper: {goals[0].where.split(', ')[1]}", *map(_paper, goals)])
+            rows.append([f"paper: {goals[0].where.split(', ')[1]}", "", *map(_paper, goals)])
         values = [cells[column] and cells[column]["accuracy"] for column in COLUMNS]
-        rows.append([LABELS[name], *(_value(goal, value) for goal, value in zip(goals, values, strict=True))])
-    text = markdown_table(["", *COLUMNS.values()], rows)
+        parameters = sum(p.numel() for p in GroupCapsNet.from_preset(table1a.ROWS[name]).parameters())
+        ours = [_value(goal, value) for goal, value in zip(goals, values, strict=True)]
+        rows.append([LABELS[name], f"{parameters:,}", *ours])
+    text = markdown_table(["", "parameters", *COLUMNS.values()], rows)
     entries = [cells[column] for column in COLUMNS for cells in record["cells"].values() if cells[column]]
     return text + _provenance(entries)
 

@@ -223,9 +223,10 @@ class SteerableCapsules2d(nn.Module):
         """The mathematical signature."""
         orders = f"orders {self.in_order} -> {self.out_order}"
         pooled = ", low-pass 2" if self.pool else ""
+        alone = "" if self.needs_pose else ", also without a pose"
         return (
             f"{self.in_capsules} -> {self.out_capsules} capsules on SO(2), {orders}, "
-            f"{self.kernel_size}x{self.kernel_size} stride {self.stride}{pooled}"
+            f"{self.kernel_size}x{self.kernel_size} stride {self.stride}{pooled}{alone}"
         )
 
 

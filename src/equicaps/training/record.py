@@ -111,7 +111,7 @@ def provenance() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """Of the checkout that this package runs from, with ``+changes`` if there are any; None if installed."""
+    """Of the checkout that this package runs from, ``+changes`` if there are any but of results; None if installed."""
 
     def git(*words: str) -> str:
         found = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, check=True)
@@ -121,7 +121,8 @@ def commit() -> str | None:
     try:
         if not git("ls-files", Path(__file__).name):
             return None
-        return git("rev-parse", "--short", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
+        changed = git("status", "--porcelain", "-uno", "--", ":(top)", ":(top,exclude)results")
+        return git("rev-parse", "--short", "HEAD") + ("+changes" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return None
 
