@@ -41,12 +41,12 @@ def test_shapes_that_half_a_turn_does_not_change_are_told_apart():
     generator = torch.Generator().manual_seed(0)
     network = GroupCapsNet.from_preset("steerable", num_classes=3)
     optimiser = torch.optim.AdamW(network.parameters(), lr=3e-3)
-    for _ in range(30):
-        images, labels = shapes(8, generator)
+    for _ in range(40):
+        images, labels = shapes(4, generator)
         optimiser.zero_grad()
         torch.nn.functional.cross_entropy(network(images).scores, labels).backward()
         optimiser.step()
-    images, labels = shapes(40, generator)
+    images, labels = shapes(20, generator)
     with torch.no_grad():
         output = network.eval()(images)
     assert (output.scores.argmax(1) == labels).float().mean() > 0.95

@@ -28,8 +28,6 @@ def load(name: str | Path) -> TurningModel:
             f"no model {str(name)!r}: it is neither shipped ({', '.join(SHIPPED)}) nor a file or folder of a training."
         )
     trained = load_model(path)
-    if name in SHIPPED:
-        trained.content.setdefault("ground", "dark")  # of MNIST; their files are older than this entry of the card
     stem = path.resolve().parent.name if path.name == "model.safetensors" else path.stem  # every training writes that
     try:
         return TurningModel(trained.network, Card.of(stem, trained))
