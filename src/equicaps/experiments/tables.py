@@ -236,7 +236,7 @@ def _provenance(entries: Iterable[Record]) -> str:
     rows = [
         [f"`{entry['run']}`", f"{entry['trained_on']}; {entry['training_images']:,} images", entry["tested_on"],
          f"{entry['test_images']:,}", *_cost(entry), *_both(entry), str(entry["seed"]),
-         str(entry["commit"]), str(entry["measured_with"])]
+         str(entry["commit"]), str(entry.get("measured_with", entry["commit"]))]
         for entry in entries
     ]  # fmt: skip
     if not rows:
