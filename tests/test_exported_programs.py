@@ -1,5 +1,7 @@
 """Trained weights as ONNX and torch.export: the same answers on 1,000 digits; and the comparison can fail."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -62,6 +64,13 @@ def test_each_output_is_compared(network, off):
     assert not found.holds
     [(name, _)] = off.items()
     assert getattr(found, name) > export.ALLOWED
+
+
+def test_poses_may_be_off_by_twice_what_float32_rounds_in_the_network():
+    found = export.Agreement(10, 0, 0.0, 0.0, 3e-5, 3e-5, (0.0, 2e-5), rounding=2e-5)
+    assert found.holds
+    assert not replace(found, rounding=1e-5).holds
+    assert not replace(found, scores=2e-5).holds
 
 
 def test_changed_labels_are_counted(network):

@@ -55,6 +55,8 @@ class Agreement:
         all_poses: of every class, where defined.
         precise: the program's scores (relative) and defined poses against the network computed in float64: the rounding
             of the program alone.
+        rounding: the same as ``poses`` between the network itself in float32 and in float64. Poses that rest on little
+            evidence round more, in any program.
     """
 
     images: int
@@ -64,11 +66,13 @@ class Agreement:
     poses: float
     all_poses: float
     precise: tuple[float, float]
+    rounding: float = 0.0
 
     @property
     def holds(self) -> bool:
-        """No label changed, and scores, agreements and poses within :data:`ALLOWED`."""
-        return self.labels_changed == 0 and max(self.scores, self.agreements, self.poses) <= ALLOWED
+        """No label changed, scores and agreements within :data:`ALLOWED`, poses within that or twice the rounding."""
+        close = max(self.scores, self.agreements) <= ALLOWED and self.poses <= max(ALLOWED, 2 * self.rounding)
+        return self.labels_changed == 0 and close
 
 
 class _ThreeOutputs(nn.Module):
@@ -181,7 +185,7 @@ def compare(
     parts = [*(images[:size] for size in sizes), *images.split(batch)]
     precise = copy.deepcopy(network).double().eval()
     changed, scores, agreements, answered, everywhere, largest = 0, 0.0, 0.0, 0.0, 0.0, 0.0
-    exact = [0.0, 0.0]
+    exact, rounding = [0.0, 0.0], 0.0
     for number, part in enumerate(parts):
         theirs, ours = program(part), network(part)
         labels = ours.scores.argmax(-1)
@@ -195,9 +199,11 @@ def compare(
         true = precise(part.double())
         exact[0] = max(exact[0], _apart(theirs[0].double(), true.scores))
         exact[1] = max(exact[1], _pose_difference(theirs[2].double(), true.poses).max().item())
+        own = _pose_difference(ours.poses.double(), true.poses)
+        rounding = max(rounding, own[torch.arange(len(part)), labels].max().item())
     size = largest or 1.0
     return Agreement(
-        len(images), changed, scores / size, agreements, answered, everywhere, (exact[0] / size, exact[1])
+        len(images), changed, scores / size, agreements, answered, everywhere, (exact[0] / size, exact[1]), rounding
     )  # fmt: skip
 
 
