@@ -66,10 +66,10 @@ def test_each_output_is_compared(network, off):
     assert getattr(found, name) > export.ALLOWED
 
 
-def test_poses_may_be_off_by_twice_what_float32_rounds_in_the_network():
-    found = export.Agreement(10, 0, 0.0, 0.0, 3e-5, 3e-5, (0.0, 2e-5), rounding=2e-5)
+def test_poses_may_be_off_by_three_times_what_float32_rounds_in_the_network():
+    found = export.Agreement(10, 0, 0.0, 0.0, 3e-5, 3e-5, (0.0, 2e-5), rounding=1.1e-5)
     assert found.holds
-    assert not replace(found, rounding=1e-5).holds
+    assert not replace(found, rounding=9e-6).holds
     assert not replace(found, scores=2e-5).holds
 
 

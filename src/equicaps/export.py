@@ -70,8 +70,8 @@ class Agreement:
 
     @property
     def holds(self) -> bool:
-        """No label changed, scores and agreements within :data:`ALLOWED`, poses within that or twice the rounding."""
-        close = max(self.scores, self.agreements) <= ALLOWED and self.poses <= max(ALLOWED, 2 * self.rounding)
+        """No label changed, scores and agreements within :data:`ALLOWED`, poses within that or 3 times the rounding."""
+        close = max(self.scores, self.agreements) <= ALLOWED and self.poses <= max(ALLOWED, 3 * self.rounding)
         return self.labels_changed == 0 and close
 
 

@@ -44,7 +44,7 @@ def export(
 
     Input: "images", floats in [0, 1] of the network's size. Outputs: "scores", "agreements" and "poses" of every class.
     Nothing is written unless no label changes and scores (relative to the largest), agreements and the pose of the
-    predicted class agree to 1e-5, the pose at least to twice what float32 rounds in the network itself.
+    predicted class agree to 1e-5, the pose at least to three times what float32 rounds in the network itself.
 
     `equicaps export digits --to onnx`
 
