@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 INPUT, OUTPUTS = "images", ("scores", "agreements", "poses")
 ALLOWED = 1e-5
 """How far a program may be off the network; see :class:`Agreement`."""
+ROUNDINGS = 3
+"""How often the network's own rounding a pose may be off: its own, and that of a program that rounds twice as much."""
 BATCHES = (1, 2, 7)
 """Batch sizes that are tried besides all images at once."""
 
@@ -70,8 +72,8 @@ class Agreement:
 
     @property
     def holds(self) -> bool:
-        """No label changed, scores and agreements within :data:`ALLOWED`, poses within that or 3 times the rounding."""
-        close = max(self.scores, self.agreements) <= ALLOWED and self.poses <= max(ALLOWED, 3 * self.rounding)
+        """No label changed, scores and agreements within :data:`ALLOWED`, poses within that or some roundings."""
+        close = max(self.scores, self.agreements) <= ALLOWED and self.poses <= max(ALLOWED, ROUNDINGS * self.rounding)
         return self.labels_changed == 0 and close
 
 
@@ -123,7 +125,7 @@ def to_onnx(network: GroupCapsNet, notes: dict[str, str] | None = None) -> bytes
     assert made is not None
     model = made.model_proto
     for name, value in zip((INPUT, *OUTPUTS), (*model.graph.input, *model.graph.output), strict=True):
-        if value.name != name:  # pragma: no cover
+        if value.name != name:  # pragma: no cover - guards against another exporter
             raise RuntimeError(f"the exporter named {name!r} {value.name!r}.")
     onnx.helper.set_model_props(model, notes or {})
     onnx.checker.check_model(model)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 try:
     import typer
     from typer.core import TyperGroup
-except ImportError:  # pragma: no cover
+except ImportError:  # pragma: no cover - the tests have them
     sys.exit("equicaps: the commands need more packages; install them with `pip install 'equicaps[train]'`.")
 
 from equicaps import __version__

@@ -168,7 +168,7 @@ def _load(data: str, size: int) -> tuple[Dataset, Dataset]:
 def _next_legal(side: int, preset: str) -> int:
     """The side itself, or the first above it whose blocks a quarter turn maps onto themselves."""
     make, options = PRESETS[preset]
-    return legal_sizes(make(**options).grid, side)[-1]  # type: ignore[arg-type] # bools only
+    return legal_sizes(make(**options).grid, side)[-1]  # type: ignore[arg-type] # bools and an order
 
 
 def _saved(out: Path) -> TrainConfig | None:

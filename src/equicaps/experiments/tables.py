@@ -190,7 +190,7 @@ def _accuracy(record: Record | None) -> str:
         if any(goal.paper is not None for goal in goals):
             rows.append([f"paper: {goals[0].where.split(', ')[1]}", "", *map(_paper, goals)])
         values = [cells[column] and cells[column]["accuracy"] for column in COLUMNS]
-        parameters = sum(p.numel() for p in GroupCapsNet.from_preset(table1a.ROWS[name]).parameters())
+        parameters, _ = GroupCapsNet.from_preset(table1a.ROWS[name]).parameter_counts()
         ours = [_value(goal, value) for goal, value in zip(goals, values, strict=True)]
         rows.append([LABELS[name], f"{parameters:,}", *ours])
     text = markdown_table(["", "parameters", *COLUMNS.values()], rows)

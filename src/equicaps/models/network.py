@@ -28,7 +28,7 @@ class GroupCapsNet(nn.Module):
     """Images to class scores, agreements and poses; scores and agreements do not change when the image is turned.
 
     Exact for turns by 90 degrees up to rounding, approximate in between. In float32 rounding changes scores of trained
-    networks by about 1e-4 at most (``equicaps.metrics.exactness`` measures it). See ``docs/steerable.md``.
+    networks by less than 1e-4 (``equicaps.metrics.exactness`` measures it). See ``docs/steerable.md``.
 
     Args:
         body: images to class capsules.
