@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import torch
 
-from equicaps.data import ROTATED, TRANSLATED, UPRIGHT, embedded_digits
+from equicaps.data import embedded_digits
 from equicaps.data.regenerated import AFFINE
+from equicaps.images import ROTATED, TRANSLATED, UPRIGHT
 from equicaps.losses import Objective
 from equicaps.models import GroupCapsNet
 

@@ -15,9 +15,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from equicaps.data import ROTATED, embedded_digits
-from equicaps.training import Budget, Hardware, Intervals, Model, TrainConfig, train
-from equicaps.training.record import provenance
+from equicaps.data import embedded_digits
+from equicaps.images import ROTATED
+from equicaps.models import Architecture
+from equicaps.training import Budget, Hardware, Intervals, TrainConfig, train
+from equicaps.training.log import provenance
 
 WARM_UP = 8
 
@@ -27,7 +29,7 @@ def speed(preset: str, processes: int, batch: int, steps: int) -> tuple[float, f
     times = []
     config = TrainConfig(
         Budget(steps=WARM_UP + steps),
-        model=Model(preset),
+        model=Architecture(preset),
         batch=batch,
         intervals=Intervals(log_steps=10_000, evaluations=1),
         hardware=Hardware(processes=processes, device="cpu"),

@@ -14,7 +14,7 @@ import torch
 
 import equicaps
 from equicaps.serve import Answers, listen, make_app, make_server
-from equicaps.training.record import provenance
+from equicaps.training.log import provenance
 
 
 def main(count: int) -> None:

@@ -25,10 +25,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from equicaps.data import embedded_digits, rotate
+from equicaps.data import embedded_digits
+from equicaps.images import rotate
 from equicaps.losses import Objective
 from equicaps.models import PRESETS, GroupCapsNet
-from equicaps.training.record import provenance
+from equicaps.training.log import provenance
 
 SECONDS = 3.0
 

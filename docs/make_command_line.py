@@ -14,7 +14,8 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from equicaps.data import embedded_digits, rotate
+from equicaps.data import embedded_digits
+from equicaps.images import rotate
 
 PAGE = Path(__file__).with_name("command_line.md")
 

@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 import equicaps
-from equicaps.data import Dataset, embedded_digits, rotate
+from equicaps.data import Dataset, embedded_digits
+from equicaps.images import rotate
+from equicaps.inference import PoseModel
 from equicaps.metrics import accuracy, evaluate, exactness
-from equicaps.pretrained import TurningModel
 
 PICTURE = Path("demo.png")
 SCALE, MARGIN = 3, 4
@@ -48,7 +49,7 @@ def main() -> int:
     return 1 if exact.predictions_changed else 0
 
 
-def draw(model: TurningModel, digits: Dataset) -> Image.Image:
+def draw(model: PoseModel, digits: Dataset) -> Image.Image:
     """One digit of each class in a row, in steps of 45 degrees; arrows point to what the model takes for up."""
     rows = [int((digits.labels == label).nonzero()[3]) for label in range(len(digits.classes))]
     degrees = torch.arange(COLUMNS) * 360.0 / COLUMNS

@@ -2,10 +2,12 @@
 
 import torch
 
-from equicaps.data import embedded_digits, rotate
+from equicaps.data import embedded_digits
+from equicaps.images import rotate
+from equicaps.inference.model_files import save_model
 from equicaps.metrics import class_zeros
-from equicaps.models import GroupCapsNet
-from equicaps.training import Budget, Model, TrainConfig, save_model
+from equicaps.models import Architecture, GroupCapsNet
+from equicaps.training import Budget, TrainConfig
 
 
 def save_network(path, preset="steerable", weights=None):
@@ -17,7 +19,7 @@ def save_network(path, preset="steerable", weights=None):
     if weights is not None:
         network.load_state_dict(weights)
     zeros = class_zeros(network.eval(), ready, digits.labels, classes=10)
-    config = TrainConfig(Budget(steps=1), Model(preset)).to_dict()
+    config = TrainConfig(Budget(steps=1), Architecture(preset)).to_dict()
     card = {"config": config, "classes": list("0123456789"), "data": "a few digits", "figures": {"accuracy": 10.0},
             "zeros": zeros, "frame": 28, "licence": "MIT", "task": "tells [digits]"}  # fmt: skip
     save_model(path, network, card)

@@ -5,9 +5,10 @@ import threading
 
 import torch
 
-from equicaps.data import embedded_digits, rotate
+from equicaps.data import embedded_digits
+from equicaps.images import rotate
+from equicaps.inference import Card, PoseModel
 from equicaps.models import GroupCapsNet
-from equicaps.pretrained import Card, TurningModel
 from equicaps.serve import listen, make_app, make_server
 
 
@@ -16,7 +17,7 @@ def untrained(preset, *, classes="0123456789", frame=28, channels=1, decoder=Fal
     network = GroupCapsNet.from_preset(preset, num_classes=len(classes), in_channels=channels, decoder=decoder)
     images = rotate(embedded_digits("train").images[:16], torch.zeros(16), 32)
     network.train()(images.expand(-1, channels, -1, -1))
-    return TurningModel(network, Card("untrained", "a test", "", tuple(classes), (0.0,) * len(classes), frame=frame))
+    return PoseModel(network, Card("untrained", "a test", "", tuple(classes), (0.0,) * len(classes), frame=frame))
 
 
 @contextlib.contextmanager

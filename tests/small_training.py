@@ -2,7 +2,8 @@
 
 import torch
 
-from equicaps.data import Augmentation, Dataset
+from equicaps.data import Dataset
+from equicaps.images import Augmentation
 from equicaps.models import Block, GroupCapsNet, SteerableConfig, SteerableNet
 from equicaps.training import Budget, Intervals, TrainConfig
 

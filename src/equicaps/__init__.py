@@ -1,4 +1,4 @@
-"""Networks whose answers provably do not change when the input is turned, and which tell how it was turned.
+"""Networks whose answers do not change when the input is rotated, and which say how it was rotated.
 
 An implementation of *Group Equivariant Capsule Networks* (Lenssen, Fey, Libuschewski, NeurIPS 2018) and what follows
 from it. Conventions (axes, angles, the undefined pose) are on one page: ``docs/conventions.md``.
@@ -8,30 +8,55 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from equicaps import functional, groups, nn, testing
-    from equicaps.canonicalizer import Canonicalizer
-    from equicaps.pretrained import load
+    from equicaps import (
+        data,
+        errors,
+        functional,
+        groups,
+        images,
+        inference,
+        losses,
+        metrics,
+        models,
+        nn,
+        testing,
+        training,
+    )
+    from equicaps.inference import Canonicalizer, PoseModel, load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-__all__ = ["Canonicalizer", "__version__", "functional", "groups", "load", "nn", "testing"]
+_FROM_INFERENCE = ("Canonicalizer", "PoseModel", "load")
+
+__all__ = [
+    "Canonicalizer",
+    "PoseModel",
+    "__version__",
+    "data",
+    "errors",
+    "functional",
+    "groups",
+    "images",
+    "inference",
+    "load",
+    "losses",
+    "metrics",
+    "models",
+    "nn",
+    "testing",
+    "training",
+]
 
 
 def __dir__() -> list[str]:
-    """Also what has not been asked for yet."""
+    """Also what has not been imported yet."""
     return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:
-    """Everything brings torch with it, which takes seconds to import: only when it is asked for."""
-    if name in ("functional", "groups", "nn", "testing"):
+    """Import on first use: everything brings torch with it, which takes seconds."""
+    if name in _FROM_INFERENCE:
+        return getattr(importlib.import_module("equicaps.inference"), name)
+    if name in __all__:
         return importlib.import_module(f"equicaps.{name}")
-    if name == "load":
-        from equicaps.pretrained import load
-
-        return load
-    if name == "Canonicalizer":
-        from equicaps.canonicalizer import Canonicalizer
-
-        return Canonicalizer
     raise AttributeError(f"module 'equicaps' has no attribute {name!r}")

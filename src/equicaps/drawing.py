@@ -1,5 +1,6 @@
 """Pictures for people: a pose as an arrow, images set upright, before and after; needs Pillow."""
 
+import importlib.util
 import io
 import math
 from collections.abc import Sequence
@@ -7,18 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from equicaps.errors import MissingPackageError
+from equicaps.inference.audit import Certificate
+
 try:
     from PIL import Image, ImageDraw, ImageFont
 except ImportError as error:
-    raise ImportError("Pictures need Pillow: pip install 'equicaps[data]'.") from error
+    raise MissingPackageError("Pictures need Pillow: pip install 'equicaps[data]'.") from error
 
 ARROW, PAPER, INK = (230, 60, 40), (255, 255, 255), (30, 30, 30)
 TILE, CAPTION, GAP = 96, 16, 8
 COLUMNS = 6
 SMALLEST = 256
 """Side to which small pictures are enlarged before an arrow is drawn on them."""
-
-_TURNS = {1: Image.Transpose.ROTATE_90, 2: Image.Transpose.ROTATE_180, 3: Image.Transpose.ROTATE_270}
 
 
 class Pair(NamedTuple):
@@ -27,44 +29,6 @@ class Pair(NamedTuple):
     before: Image.Image
     after: Image.Image
     caption: str
-
-
-def turn_back(picture: Image.Image, degrees: float, *, tolerance: float = 0.0, expand: bool = False) -> Image.Image:
-    """The picture turned clockwise by ``degrees``, in its own mode and resolution.
-
-    Whole quarter turns move pixels without loss. The rest, at most 45 degrees, is interpolated in the frame it then
-    has, on black (transparent where the picture can be), unless it is within ``tolerance``: then it is left out.
-    Pictures with a palette or of one bit are not smoothed, to stay what they are.
-
-    Args:
-        picture: of any mode.
-        degrees: by which the picture is turned counter-clockwise.
-        tolerance: in degrees.
-        expand: enlarge the frame so that no corner is cut off.
-    """
-    quarters = round(degrees / 90)
-    rest = degrees - 90 * quarters
-    turned = picture.transpose(_TURNS[-quarters % 4]) if quarters % 4 else picture.copy()
-    if abs(rest) <= tolerance:
-        return turned
-    if turned.mode in ("1", "P"):
-        fill = _darkest(turned) if turned.mode == "P" else 0
-        return turned.rotate(-rest, Image.Resampling.NEAREST, expand=expand, fillcolor=fill)
-    if turned.mode.startswith("I"):  # 16 bits, which Pillow does not smooth
-        values = np.asarray(turned)
-        floats = Image.fromarray(values.astype(np.float32)).rotate(-rest, Image.Resampling.BICUBIC, expand=expand)
-        top = np.iinfo(values.dtype).max if values.dtype.kind in "ui" else 65535
-        return Image.fromarray(np.clip(np.rint(np.asarray(floats)), 0, top).astype(values.dtype))
-    return turned.rotate(-rest, Image.Resampling.BICUBIC, expand=expand)
-
-
-def _darkest(picture: Image.Image) -> int:
-    """The palette's entry for the ground: its transparent one, or the darkest."""
-    transparent = picture.info.get("transparency")
-    if isinstance(transparent, int):
-        return transparent
-    palette = picture.getpalette() or [0, 0, 0]
-    return min(range(len(palette) // 3), key=lambda k: sum(palette[3 * k : 3 * k + 3]))
 
 
 def draw_pose(picture: Image.Image, degrees: float | None, caption: str) -> Image.Image:
@@ -140,17 +104,40 @@ def _arrow(pen: ImageDraw.ImageDraw, centre: tuple[float, float], length: float,
     pen.ellipse([(centre[0] - width, centre[1] - width), (centre[0] + width, centre[1] + width)], fill=ARROW)
 
 
-def encoded(picture: Image.Image) -> bytes:
-    """As the content of a file, without loss: PNG, or TIFF for what PNG cannot hold; see :func:`suffix`."""
+def require_plots() -> None:
+    """Raise, saying what to install, unless :func:`plot_certificate` can draw."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingPackageError("Plots need matplotlib: pip install 'equicaps[figures]'.")
+
+
+def plot_certificate(certificate: Certificate) -> bytes:
+    """Accuracy, pose error and layers by angle, as a PNG."""
+    require_plots()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    right, pose, layer = figure.subplots(1, 3)
+    degrees = [entry.degrees for entry in certificate.angles]
+    right.plot(degrees, [entry.accuracy for entry in certificate.angles], label="scores")
+    right.plot(degrees, [entry.agreement_accuracy for entry in certificate.angles], label="agreements")
+    right.set(title="accuracy, %", xlabel="turned by, degrees")
+    pose.plot(degrees, [entry.pose_error_mean for entry in certificate.angles], label="mean")
+    pose.plot(degrees, [entry.pose_error_median for entry in certificate.angles], label="median")
+    pose.set(title="pose error, degrees", xlabel="turned by, degrees", ylim=(0, None))
+    for number in sorted({entry.layer for entry in certificate.layers}):
+        rows = [entry for entry in certificate.layers if entry.layer == number]
+        layer.plot([row.degrees for row in rows], [row.equivariance for row in rows], marker="o", label=f"{number}")
+    layer.set(title="layers: pose equivariance error", xlabel="turned by, degrees", ylim=(0, None))
+    for axes in (right, pose):
+        axes.set_xticks(range(0, 361, 90))
+    for axes in (right, pose, layer):
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend()
+    verdict = "exact under quarter turns" if certificate.holds else "NOT exact under quarter turns"
+    figure.suptitle(f"{certificate.model} on {certificate.images:,} images of {certificate.data}: {verdict}")
     file = io.BytesIO()
-    profile = picture.info.get("icc_profile")
-    picture.save(file, format="PNG" if suffix(picture) == ".png" else "TIFF", icc_profile=profile)
+    figure.savefig(file, format="png", dpi=110)
     return file.getvalue()
-
-
-SUFFIXES = (".png", ".tiff")
-
-
-def suffix(picture: Image.Image) -> str:
-    """Of the file that holds this picture without loss, one of :data:`SUFFIXES`."""
-    return SUFFIXES[0] if picture.mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16") else SUFFIXES[1]

@@ -1,6 +1,5 @@
 """What is minimised: the paper's losses and the label-free pose consistency."""
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -8,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from equicaps._checks import check_not_negative
 from equicaps.groups import SO2
 from equicaps.models.output import CapsOutput
 
@@ -88,12 +88,6 @@ class Objective:
             before, after = degrees.chunk(2)
             total = total + self.consistency * pose_consistency(first, second, after - before)
         return total
-
-
-def check_not_negative(name: str, value: int | float) -> None:
-    """Raise unless it is a number that is 0 or more."""
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{name} must be a number, 0 or more, but is {value}.")
 
 
 def true_poses(output: CapsOutput, labels: Int[Tensor, " batch"]) -> Float[Tensor, "batch 2"]:

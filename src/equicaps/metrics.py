@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
-from equicaps.data import rotate
 from equicaps.functional import Capsules
 from equicaps.groups import SO2
 from equicaps.losses import true_poses
@@ -37,13 +36,6 @@ class PoseError(NamedTuple):
     median: float
     undefined: float
     """Percent of the images with an undefined pose, which count as 180 degrees."""
-
-
-class Evaluation(NamedTuple):
-    """On images turned by any angle."""
-
-    accuracy: Accuracy
-    pose_error: PoseError
 
 
 class Exactness(NamedTuple):
@@ -106,32 +98,6 @@ def pose_errors(
 
 
 @torch.no_grad()
-def evaluate(
-    network: Network,
-    images: Float[Tensor, "n channels height width"],
-    labels: Int[Tensor, " n"],
-    *,
-    size: int,
-    seed: int = 0,
-    batch: int = 250,
-) -> Evaluation:
-    """Accuracy and pose error on every image turned by a seeded uniform angle."""
-    _some("evaluate", images)
-    generator = torch.Generator().manual_seed(seed)
-    degrees = (torch.rand(len(images), generator=generator) * 360).to(images.device)
-    outputs, errors = [], []
-    for x, y, angle in zip(images.split(batch), labels.split(batch), degrees.split(batch), strict=True):
-        upright, turned = network(rotate(x, torch.zeros_like(angle), size)), network(rotate(x, angle, size))
-        outputs.append(accuracy(turned, y))
-        errors.append(pose_errors(true_poses(upright, y), true_poses(turned, y), angle))
-    sizes = torch.tensor([len(x) for x in images.split(batch)], dtype=torch.float64)
-    mean = (torch.tensor(outputs, dtype=torch.float64) * sizes[:, None]).sum(0) / sizes.sum()
-    error = torch.cat(errors)
-    undefined = (error == UNDEFINED).double().mean().item() * 100
-    return Evaluation(Accuracy(*mean.tolist()), PoseError(error.mean().item(), error.median().item(), undefined))
-
-
-@torch.no_grad()
 def class_zeros(
     network: Network,
     images: Float[Tensor, "n channels height width"],
@@ -163,7 +129,7 @@ def quarter_turns(capsules: Capsules, quarters: int) -> Capsules:
 @torch.no_grad()
 def exactness(network: Network, images: Float[Tensor, "n channels height width"], *, batch: int = 250) -> Exactness:
     """DESIGN.md 7.1: what changes when images are turned by 90, 180 and 270 degrees."""
-    _some("exactness", images)
+    check_not_empty("exactness", images)
     changed, defined_poses, worst = 0, [], torch.zeros(3, dtype=torch.float64)
     for still, turned, quarters in _turned(network, images, batch):
         changed += int((still.scores.argmax(-1) != turned.scores.argmax(-1)).sum())
@@ -193,7 +159,7 @@ def layer_exactness(
         images: to turn.
         batch: how many at once.
     """
-    _some("layer_exactness", images)
+    check_not_empty("layer_exactness", images)
     found = []
     for x in images.split(batch):
         still = capsules(x)
@@ -207,7 +173,19 @@ def layer_exactness(
     return [LayerExactness(change / (largest or 1.0), poses) for change, largest, poses in worst.tolist()]
 
 
-def _some(where: str, images: Tensor) -> None:
+def on_cpu(network: nn.Module) -> Network:
+    """The network on its own device, for images and answers on the CPU."""
+    parameter = next(network.parameters())
+
+    def answer(images: Tensor) -> CapsOutput:
+        output: CapsOutput = network(images.to(parameter.device, parameter.dtype))
+        return output.map(lambda value: value.to("cpu", images.dtype))
+
+    return answer
+
+
+def check_not_empty(where: str, images: Tensor) -> None:
+    """Raise if there is nothing to measure on."""
     if not len(images):
         raise ValueError(f"{where}: there are no images to measure on.")
 

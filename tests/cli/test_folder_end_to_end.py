@@ -14,8 +14,8 @@ import pytest
 import torch
 from PIL import Image, ImageDraw
 
-from equicaps.data.images import open_image, read_pixels
-from equicaps.pretrained.images import to_network
+from equicaps.images.decode import open_image, read_pixels
+from equicaps.images.prepare import to_network
 
 SHAPES = {
     "flag": ((-8, -16), (-8, 16), (12, 9), (-4, 2), (-4, -16)),
@@ -25,7 +25,7 @@ SHAPES = {
 
 
 def draw(shape, degrees, rng):
-    """A bright shape, turned counter-clockwise, on a dark ground; smooth, 48x48."""
+    """A bright shape, turned counter-clockwise, on a dark background; smooth, 48x48."""
     c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     size = rng.uniform(0.85, 1.1)
     points = [(96 + 4 * size * (c * x - s * y), 96 - 4 * size * (s * x + c * y)) for x, y in SHAPES[shape]]

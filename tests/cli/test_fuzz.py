@@ -13,10 +13,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from equicaps.cli.main import app
-from equicaps.data import DamagedFileError
-from equicaps.data.images import open_image, read_image, read_pixels
-from equicaps.pretrained import load
-from equicaps.training import CheckpointError
+from equicaps.errors import DamagedFileError, FileError
+from equicaps.images.decode import open_image, read_image, read_pixels
+from equicaps.inference import load
 
 BUDGET = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
@@ -71,7 +70,7 @@ def test_whole_images_are_read(tmp_path, kind):
 def test_arbitrary_bytes_are_no_model(tmp_path, content):
     path = tmp_path / "model.safetensors"
     path.write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+    with pytest.raises(FileError, match=r"model\.safetensors"):
         load(path)
 
 
@@ -86,7 +85,7 @@ def test_damaged_models_are_refused_unless_nothing_changed(tmp_path, model_file,
     if content == original:
         assert load(path).card.classes == tuple("0123456789")
         return
-    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+    with pytest.raises(FileError, match=r"model\.safetensors"):
         load(path)
 
 
@@ -118,7 +117,7 @@ def test_strange_descriptions_are_refused(tmp_path, model_file, key, value):
     if key == "version" and value == "1":
         load(path)
         return
-    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+    with pytest.raises(FileError, match=r"model\.safetensors"):
         load(path)
 
 
@@ -131,13 +130,13 @@ def test_strange_descriptions_are_refused(tmp_path, model_file, key, value):
         {"zeros": ["a"] * 10}, {"task": 3}, {"figures": {"accuracy": "high"}}, {"name": "../x/evil"},
         {"name": "/tmp/evil"}, {"name": "a\\b"}, {"name": ".."}, {"name": ""}, {"name": "a\0"}, {"task": "\x1b[2J"},
         {"licence": "\x9b2J"}, {"data": "\r"}, {"classes": [*"012345678", "\x1b"]}, {"figures": {"\x07": 1.0}},
-        {"name": "\udcff"}, {"ground": "green"}, {"ground": 1},
+        {"name": "\udcff"}, {"background": "green"}, {"background": 1},
     ],
     ids=str,
 )  # fmt: skip
 def test_cards_that_do_not_fit_their_network_are_refused(tmp_path, model_file, change):
     """With a right checksum: somebody wrote it that way."""
-    from equicaps.training.files import read_tensors, write_tensors
+    from equicaps._tensor_files import read_tensors, write_tensors
 
     tensors, content = read_tensors(model_file, "model")
     path = tmp_path / "model.safetensors"
@@ -208,6 +207,6 @@ def test_no_number_makes_a_training_fail_with_a_trace(tmp_path, monkeypatch, opt
 
 
 def refuse(*arguments, **options):
-    from equicaps.training import TrainingError
+    from equicaps.errors import TrainingError
 
     raise TrainingError("not here")

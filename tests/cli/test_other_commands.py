@@ -9,11 +9,11 @@ from commands import failed_cleanly, save_network
 from PIL import Image
 
 from equicaps import __version__, load
-from equicaps import export as exporting
+from equicaps._tensor_files import read_tensors, write_tensors
 from equicaps.cli.main import COMMANDS, load_command
 from equicaps.data import embedded_digits
-from equicaps.data.images import open_image
-from equicaps.training.files import read_tensors, write_tensors
+from equicaps.images.decode import open_image
+from equicaps.inference import export as exporting
 
 QUICK = ("--images", 12, "--step", 45)
 
@@ -54,14 +54,14 @@ def test_the_audit_says_which_images_it_counts_and_whether_their_ground_is_the_m
     shown = " ".join(result.stdout.split())
     assert "answer, 5 + 5 images" in shown
     assert "5 images as they are and the same 5 turned by random angles" in shown
-    assert "most images have a bright ground" in result.stderr
+    assert "most images have a bright background" in result.stderr
     assert "Invert them first" in result.stderr
-    assert "ground" not in run(*words).stderr  # of the embedded digits
+    assert "background" not in run(*words).stderr  # of the embedded digits
 
 
 def test_without_matplotlib_the_audit_says_so_before_it_measures(run, model_file, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr("equicaps.audit.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("equicaps.inference.audit.importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("equicaps.cli.audit.measure", lambda *given, **options: pytest.fail("it measured"))
     assert failed_cleanly(run("audit", model_file, "--out", tmp_path / "audit"), 1, "pip install 'equicaps[figures]'")
 
@@ -111,9 +111,9 @@ def test_info_counts_the_decoder_apart_and_tells_the_ground(run):
     shown = run("info", "digits").stdout
     assert "steerable, 158,004 parameters" in shown
     assert "667,392 more parameters" in shown
-    assert "bright on dark ground" in shown
+    assert "bright on dark background" in shown
     card = json.loads(run("info", "digits", "--json").stdout)
-    assert card["ground"] == "dark"
+    assert card["background"] == "dark"
     facts = card["network"]
     total = sum(parameter.numel() for parameter in load("digits").network.parameters())
     assert facts["parameters"] + facts["decoder_parameters"] == total

@@ -9,7 +9,7 @@ import pytest
 from commands import failed_cleanly
 from PIL import Image
 
-from equicaps.data.images import open_image
+from equicaps.images.decode import open_image
 
 
 def predicted(run, model_file, *images):
@@ -35,15 +35,15 @@ def test_the_table_shows_both_outputs_and_the_convention(run, model_file, folder
 
 
 def test_ink_on_paper_is_noticed_and_read_inverted(run, folder, tmp_path):
-    """By a model whose card tells its ground; the note is no part of the JSON."""
+    """By a model whose card tells its background; the note is no part of the JSON."""
     pixels = np.asarray(open_image(folder / "zero.png"))
     Image.fromarray(255 - pixels).save(tmp_path / "paper.png")
     words = ("--model", "digits-upright", "--json")
     both = run("predict", folder / "zero.png", tmp_path / "paper.png", *words)
     expected, wrong = json.loads(both.stdout)["images"]
-    assert (expected["opposite_ground"], wrong["opposite_ground"]) == (False, True)
-    assert "1 of 2 images have a bright ground" in both.stderr
-    assert "trained on images that are bright on dark ground" in both.stderr
+    assert (expected["opposite_background"], wrong["opposite_background"]) == (False, True)
+    assert "1 of 2 images have a bright background" in both.stderr
+    assert "trained on images that are bright on dark background" in both.stderr
     assert "Read them with --invert." in both.stderr
     right = run("predict", tmp_path / "paper.png", "--invert", *words)
     assert right.stderr == ""
@@ -57,7 +57,7 @@ def test_where_the_ground_is_not_known_nothing_is_said_about_it(run, model_file,
     Image.new("L", (28, 28), 255).save(tmp_path / "paper.png")
     result = run("predict", tmp_path / "paper.png", "--model", model_file, "--json")
     assert result.stderr == ""
-    assert json.loads(result.stdout)["images"][0]["opposite_ground"] is None
+    assert json.loads(result.stdout)["images"][0]["opposite_background"] is None
 
 
 def test_json_has_null_for_an_undefined_angle(run, model_file, tmp_path):

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 from commands import failed_cleanly
 
-from equicaps.training.files import read_tensors, write_tensors
+from equicaps._tensor_files import read_tensors, write_tensors
 
 
 def test_it_serves_a_checkpoint_until_ctrl_c_and_says_no_more(model_file):

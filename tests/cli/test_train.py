@@ -15,8 +15,9 @@ from equicaps import load
 from equicaps.cli.main import app
 from equicaps.cli.train import _if_short
 from equicaps.data import embedded_digits, galaxies
-from equicaps.experiments.galaxies import Training
-from equicaps.training import Result, TrainConfig, load_checkpoint, load_model
+from equicaps.inference.model_files import load_model
+from equicaps.training import Result, TrainConfig, load_checkpoint
+from reproduction.galaxies import Training
 
 OPTIONS = ("--batch", "8", "--preset", "steerable_cnn")
 
@@ -91,7 +92,7 @@ def test_a_folder_is_trained_at_its_own_size_however_it_is_written(write, option
     assert json.loads(result.stdout)["config"]["model"]["image_size"] == 64
     assert "6 grey images in all, each brought to 64x64 from 8x8" in result.stderr  # what was done to the images
     assert "each of its 4 images was seen about 2.0 times" in result.stderr
-    assert load(cells.parent / "runs" / "cells-steerable_cnn").card.ground == "dark"
+    assert load(cells.parent / "runs" / "cells-steerable_cnn").card.background == "dark"
 
 
 @pytest.mark.parametrize(("views", "accuracy", "short"), [(19, 89, True), (20, 89, False), (19, 90, False)])

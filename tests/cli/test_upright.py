@@ -7,8 +7,8 @@ import pytest
 from commands import failed_cleanly
 from PIL import Image, ImageOps
 
-from equicaps.data.images import open_image
-from equicaps.pretrained.files import Answer
+from equicaps.images.decode import open_image
+from equicaps.inference.prediction import Answer
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_ink_on_paper_is_set_upright_by_an_inverted_reading_and_stays_as_bright(
     result = run(*words, "--invert", "--out", tmp_path / "right", "--json")
     assert "note" not in result.stderr
     [entry] = json.loads(result.stdout)["images"]
-    assert entry["opposite_ground"] is False
+    assert entry["opposite_background"] is False
     assert entry["turned_by"] == -90
     made = np.asarray(open_image(tmp_path / "right" / "paper.png"))
     np.testing.assert_array_equal(made, np.rot90(np.asarray(paper), -1))

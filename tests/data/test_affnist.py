@@ -7,7 +7,8 @@ import pytest
 import torch
 from scipy.io import savemat
 
-from equicaps.data import DamagedFileError, affnist, cache_folder, load_affnist
+from equicaps.data import affnist, cache_folder, load_affnist
+from equicaps.errors import DamagedFileError
 
 COUNTS = {"train": 4, "valid": 3, "test": 3}
 

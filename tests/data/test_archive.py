@@ -8,8 +8,9 @@ from threading import Barrier
 
 import pytest
 
-from equicaps.data import FetchError, archive
+from equicaps.data import archive
 from equicaps.data.archive import fetch_from_zip
+from equicaps.errors import FetchError
 
 FILES = ("one.txt", "folder/two.txt")
 

@@ -3,8 +3,8 @@ import os
 
 import pytest
 
-from equicaps.data import DamagedFileError, FetchError
 from equicaps.data.fetch import download, write_atomically
+from equicaps.errors import DamagedFileError, FetchError
 
 CONTENT = os.urandom(300_000)
 

@@ -9,7 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
-from equicaps.data import DamagedFileError, images, load_folder
+from equicaps.data import images, load_folder
+from equicaps.errors import DamagedFileError
 
 GREY = (90, 90, 90)
 
@@ -273,7 +274,7 @@ def test_wrong_arguments_are_explained(folder, wrong, message):
 
 
 def test_without_pillow_the_error_says_what_to_install(folder, monkeypatch):
-    monkeypatch.delitem(sys.modules, "equicaps.data.images")
+    monkeypatch.delitem(sys.modules, "equicaps.images.decode")
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(ImportError, match=r"need Pillow: pip install 'equicaps\[data\]'"):
         load_folder(folder)

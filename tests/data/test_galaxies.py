@@ -10,9 +10,10 @@ import pytest
 import torch
 from small_galaxies import npz, small_set
 
-from equicaps.data import DamagedFileError, FetchError, cache_folder, galaxies, load_galaxies
+from equicaps.data import cache_folder, galaxies, load_galaxies
 from equicaps.data.catalogue import CATALOGUE
 from equicaps.data.galaxies import FILE, digest, position_angle, prepare
+from equicaps.errors import DamagedFileError, FetchError
 
 REAL = os.environ.get("EQUICAPS_DATA")
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from equicaps.data import FetchError
 from equicaps.data.locate import Collection, cache_folder, locate
+from equicaps.errors import FetchError
 
 
 def refuse(folder, files):

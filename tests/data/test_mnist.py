@@ -7,7 +7,8 @@ import tarfile
 import numpy as np
 import pytest
 
-from equicaps.data import DamagedFileError, cache_folder, load_mnist, mnist
+from equicaps.data import cache_folder, load_mnist, mnist
+from equicaps.errors import DamagedFileError
 
 COUNTS = {"train": 5, "test": 3}
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from equicaps.data import DamagedFileError, cache_folder, load_mnist_rot, mnist_rot
+from equicaps.data import cache_folder, load_mnist_rot, mnist_rot
+from equicaps.errors import DamagedFileError
 
 NAMES = {kind: f"mnist_all_rotation_normalized_float_{kind}.amat" for kind in ("train_valid", "test")}
 COUNTS = {"train": 10, "valid": 2, "test": 5}

@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from equicaps.data import Dataset, embedded_digits, regenerate_affnist, regenerate_mnist_rot, rotate
+from equicaps.data import Dataset, embedded_digits, regenerate_affnist, regenerate_mnist_rot
 from equicaps.data.dataset import DIGITS
+from equicaps.images import rotate
 
 COUNTS = (40, 20, 60)
 

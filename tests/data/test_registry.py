@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from equicaps.data import FetchError, registry
+from equicaps.data import registry
 from equicaps.data.idx import check_md5, read_content
 from equicaps.data.mnist import MD5
 from equicaps.data.registry import npm_package, pip_package, read_member
+from equicaps.errors import FetchError
 
 SETUP = """
 import pathlib

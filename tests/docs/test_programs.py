@@ -13,7 +13,7 @@ from PIL import Image
 
 from equicaps import load
 from equicaps.data import embedded_digits
-from equicaps.pretrained.files import predict_files
+from equicaps.inference.prediction import predict_files
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,13 @@ import torch
 import torch.nn.functional as F
 from turning import turn_grid, turn_poses
 
-from equicaps.functional import agreement_pool, harmonic_convolution, spline_basis, spline_convolution, window_positions
+from equicaps.functional import (
+    agreement_pool,
+    harmonic_convolution,
+    spline_basis,
+    spline_convolution,
+    window_positions,
+)
 from equicaps.functional.sparse_convolution import rings
 from equicaps.groups import SO2
 

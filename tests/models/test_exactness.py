@@ -6,9 +6,10 @@ import pytest
 import torch
 
 import equicaps
-from equicaps.data import embedded_digits, rotate
+from equicaps.data import embedded_digits
+from equicaps.images import rotate
+from equicaps.inference.model_files import load_model
 from equicaps.metrics import evaluate, exactness
-from equicaps.training import load_model
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = 250

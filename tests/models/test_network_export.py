@@ -20,7 +20,7 @@ def images(n):
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_is_a_torch_program_for_any_batch_size(name):
-    from equicaps.export import to_torch_export  # the plain ones
+    from equicaps.inference.export import to_torch_export  # the plain ones
     from equicaps.models import PRESETS, GroupCapsNet, PaperConfig, PaperNet
 
     make, options = PRESETS[name]
@@ -36,9 +36,9 @@ def test_every_preset_is_a_torch_program_for_any_batch_size(name):
 
 @pytest.mark.usefixtures("plain")
 def test_what_cannot_be_exported_is_one_line():
-    from equicaps.export import to_torch_export
+    from equicaps.errors import TrainingError
+    from equicaps.inference.export import to_torch_export
     from equicaps.models import GroupCapsNet
-    from equicaps.training import TrainingError
 
     network = GroupCapsNet.from_preset("steerable_cnn").eval()
     network.body.register_forward_pre_hook(lambda body, images: int("no\nnumber"))

@@ -15,7 +15,7 @@ from PIL import Image
 from serving import served, untrained
 
 import equicaps
-from equicaps.pretrained import TurningModel
+from equicaps.inference import PoseModel
 from equicaps.serve import Answers
 from equicaps.serve.answers import Question
 from equicaps.serve.limits import HEADERS, MEGABYTES
@@ -118,7 +118,7 @@ def test_a_model_of_other_things_has_no_digits_no_plain_cnn_and_its_own_size():
 def test_networks_of_different_classes_are_not_compared(answers):
     other = replace(answers.model.card, classes=tuple("abcdefghij"))
     with pytest.raises(ValueError, match="other classes"):
-        Answers(answers.model, TurningModel(answers.model.network, other))
+        Answers(answers.model, PoseModel(answers.model.network, other))
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])

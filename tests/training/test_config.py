@@ -7,12 +7,17 @@ import torch
 from small_training import TURNED, digits
 
 from equicaps.losses import Objective
-from equicaps.training import Budget, Hardware, Intervals, Model, Optimiser, TrainConfig, train
+from equicaps.models import Architecture
+from equicaps.training import Budget, Hardware, Intervals, Optimiser, TrainConfig, train
 
 
 def test_a_config_survives_json():
     config = TrainConfig(
-        Budget(epochs=2.5), Model("paper", 3), Optimiser(ema=0.9, step_at=(0.1, 0.2)), Objective(spread=1.0), seed=7
+        Budget(epochs=2.5),
+        Architecture("paper", 3),
+        Optimiser(ema=0.9, step_at=(0.1, 0.2)),
+        Objective(spread=1.0),
+        seed=7,
     )
     assert TrainConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
@@ -30,7 +35,7 @@ def test_unknown_settings_are_named():
         (lambda: Budget(), "exactly one of steps, epochs and minutes"),
         (lambda: Budget(steps=1, minutes=2.0), "exactly one"),
         (lambda: Budget(steps=0), "positive"),
-        (lambda: Model("huge"), "one of 'steerable'"),
+        (lambda: Architecture("huge"), "one of 'steerable'"),
         (lambda: Optimiser(ema=1.0), "between 0 and 1"),
         (lambda: Optimiser(clip=0.0), "positive"),
         (lambda: Hardware(processes=0), "positive"),
@@ -69,7 +74,7 @@ def test_where_it_runs_is_not_part_of_the_recipe():
 
 
 def test_weights_depend_on_the_seed_alone_and_leave_the_generator():
-    model = Model(num_classes=3)
+    model = Architecture(num_classes=3)
     before = torch.get_rng_state()
     first = model.build(1).state_dict()
     assert torch.equal(torch.get_rng_state(), before)
@@ -85,12 +90,12 @@ def test_a_reconstruction_loss_needs_a_decoder(tmp_path):
     with pytest.raises(ValueError, match="needs a network with a decoder"):
         train(config, digits(), TURNED, folder=tmp_path / "run")
     assert not (tmp_path / "run").exists()  # before anything is done
-    assert replace(config, model=Model(decoder=True)).network().decoder is not None
+    assert replace(config, model=Architecture(decoder=True)).network().decoder is not None
     assert TrainConfig(Budget(steps=1)).network().decoder is None
 
 
 def test_a_given_network_is_taken_as_it_is(tmp_path):
     """Whatever the config says about one that it would build."""
     config = TrainConfig(Budget(steps=1), objective=Objective(reconstruction=2.0), batch=4)
-    given = Model("steerable_cnn", 3, decoder=True).build(0)
+    given = Architecture("steerable_cnn", 3, decoder=True).build(0)
     assert train(config, digits(), TURNED, folder=tmp_path, network=given).finished

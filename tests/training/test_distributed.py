@@ -13,8 +13,9 @@ import torch
 import torch.distributed as dist
 from small_training import TURNED, config, digits, network
 
+from equicaps.errors import TrainingError
 from equicaps.nn import BatchNorm2d
-from equicaps.training import Hardware, TrainingError, World, fit, train
+from equicaps.training import Hardware, World, fit, train
 from equicaps.training import distributed as module
 from equicaps.training.distributed import open_world
 

@@ -6,18 +6,18 @@ import pytest
 import torch
 from small_training import TURNED, config, digits, network
 
-from equicaps.training import (
+from equicaps.errors import TrainingError
+from equicaps.training import (  # fmt: skip
     AnyAngle,
     AsTheyAre,
     Budget,
     Intervals,
     Optimiser,
-    TrainingError,
     World,
     fit,
     load_checkpoint,
-)  # fmt: skip
-from equicaps.training.record import EVALUATIONS, STEPS, commit
+)
+from equicaps.training.log import EVALUATIONS, STEPS, commit
 from equicaps.training.trainer import PILOT_STEPS, Trainer, follow
 
 

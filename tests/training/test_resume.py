@@ -9,10 +9,11 @@ import torch
 from small_training import TURNED, config, digits, network
 from torch import nn
 
-from equicaps.training import Intervals, Optimiser, TrainingError, fit, load_checkpoint
+from equicaps.errors import TrainingError
+from equicaps.training import Intervals, Optimiser, fit, load_checkpoint
 from equicaps.training.checkpoint import save_checkpoint
+from equicaps.training.log import EVALUATIONS, STEPS
 from equicaps.training.loop import differences
-from equicaps.training.record import EVALUATIONS, STEPS
 
 
 class Noisy(nn.Module):

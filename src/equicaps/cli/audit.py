@@ -9,22 +9,23 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from equicaps.audit import Certificate, plot, require_plots
-from equicaps.audit import audit as measure
-from equicaps.cli.errors import FAILED, fail, reported, settings_reported
+from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import (
     AsJson,
     Checkpoint,
     Data,
     Force,
     new_file,
-    note_opposite_ground,
-    open_model,
+    note_opposite_background,
     show_json,
     test_set,
     write,
 )
-from equicaps.training import TrainingError
+from equicaps.drawing import plot_certificate, require_plots
+from equicaps.errors import MissingPackageError
+from equicaps.inference import load
+from equicaps.inference.audit import Certificate
+from equicaps.inference.audit import audit as measure
 
 Count = Annotated[int, typer.Option("--images", min=1, help="Look at so many at most, from all over the set.")]
 Step = Annotated[int, typer.Option(min=1, max=180, help="Degrees between the angles.")]
@@ -51,23 +52,23 @@ def audit(
     """
     console = Console(stderr=True)
     with settings_reported(console):
-        model = open_model(checkpoint)
+        model = load(checkpoint)
         chosen = test_set(data, model).some(images)
         targets = [new_file(out / name, force=force) for name in ("audit.json", "audit.png")] if out else []
         if targets:
             try:
                 require_plots()
-            except ImportError as error:
-                raise TrainingError(f"{error} Or leave out --out.") from error
-    if chosen.ground not in (None, model.card.ground):
+            except MissingPackageError as error:
+                raise MissingPackageError(f"{error} Or leave out --out.") from error
+    if chosen.background not in (None, model.card.background):
         advice = "Invert them first, or train on images like these."
-        note_opposite_ground(console, model, "most", advice)
+        note_opposite_background(console, model, "most", advice)
     with reported(console):
         with console.status("") as status:
             certificate = measure(model, chosen, step=step, watch=lambda what: status.update(f"measuring: {what}"))
         if targets:
             write(targets[0], (json.dumps(certificate.to_dict(), indent=1) + "\n").encode())
-            write(targets[1], plot(certificate))
+            write(targets[1], plot_certificate(certificate))
     if as_json:
         show_json(certificate.to_dict())
     else:

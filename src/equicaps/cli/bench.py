@@ -6,14 +6,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from equicaps.benchmark import measure
-from equicaps.cli.errors import reported, settings_reported
-from equicaps.cli.export import turned_digits
-from equicaps.cli.terminal import AsJson, open_model, show_json
-from equicaps.models import PRESETS
-from equicaps.pretrained import Card, TurningModel
-from equicaps.training import Model, TrainingError
-from equicaps.training.record import provenance
+from equicaps.cli.reporting import reported, settings_reported
+from equicaps.cli.terminal import AsJson, show_json
+from equicaps.data import embedded_digits
+from equicaps.errors import MissingPackageError
+from equicaps.inference import Card, PoseModel, load
+from equicaps.inference.export import rotated_images
+from equicaps.inference.speed import measure
+from equicaps.models import PRESETS, Architecture
+from equicaps.training.log import provenance
 
 Name = Annotated[str, typer.Argument(help=f"A model (name, file or folder), or a preset: {', '.join(PRESETS)}.")]
 Batch = Annotated[int, typer.Option(min=2, max=1000, help="Images at once.")]
@@ -34,16 +35,16 @@ def bench(
     """
     console = Console(stderr=True)
     with settings_reported(console):
-        trained = _untrained(model) if model in PRESETS else open_model(model)
-        images = turned_digits(trained, batch)
+        trained = _untrained(model) if model in PRESETS else load(model)
+        images = rotated_images(trained, embedded_digits("test").take(slice(0, batch)))
     with reported(console), console.status("") as status:
         try:
             found = measure(
                 trained.network, images, seconds=seconds, onnx=onnx,
                 watch=lambda what: status.update(f"measuring: {what}"),
             )  # fmt: skip
-        except ImportError as error:
-            raise TrainingError(f"{error} Or leave it out with --no-onnx.") from error
+        except MissingPackageError as error:
+            raise MissingPackageError(f"{error} Or leave it out with --no-onnx.") from error
     if as_json:
         rows = [speed._asdict() for speed in found]
         show_json(
@@ -61,7 +62,7 @@ def bench(
     Console().print(table, highlight=False)
 
 
-def _untrained(preset: str) -> TurningModel:
-    network = Model(preset).build(seed=0)
+def _untrained(preset: str) -> PoseModel:
+    network = Architecture(preset).build(seed=0)
     classes = tuple(map(str, range(network.body.config.num_classes)))
-    return TurningModel(network, Card(preset, "", "", classes, (0.0,) * len(classes), frame=28))
+    return PoseModel(network, Card(preset, "", "", classes, (0.0,) * len(classes), frame=28))

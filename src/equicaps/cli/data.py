@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from equicaps.cli.errors import FAILED, fail, reported, settings_reported
+from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import AsJson, show_json
 from equicaps.data import Dataset, cache_folder, load_folder
 from equicaps.data.catalogue import CATALOGUE
-from equicaps.training import MisuseError
+from equicaps.errors import UsageError
 
 Name = Annotated[str | None, typer.Argument(help=f"{', '.join(CATALOGUE)}, or a FOLDER with one folder per class.")]
 
@@ -37,7 +37,7 @@ def data(name: Name = None, as_json: AsJson = False) -> None:
     with settings_reported(console):
         if name not in CATALOGUE:
             if not Path(name).is_dir():
-                raise MisuseError(f"{name!r} is neither a data set ({', '.join(CATALOGUE)}) nor a folder of images.")
+                raise UsageError(f"{name!r} is neither a data set ({', '.join(CATALOGUE)}) nor a folder of images.")
             sets = list(load_folder(name))
     with reported(console):
         try:

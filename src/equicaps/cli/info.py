@@ -6,9 +6,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from equicaps.cli.errors import settings_reported
-from equicaps.cli.terminal import AsJson, Checkpoint, open_model, show_json
-from equicaps.data.ground import GROUNDS
+from equicaps.cli.reporting import settings_reported
+from equicaps.cli.terminal import AsJson, Checkpoint, show_json
+from equicaps.images.background import BACKGROUNDS
+from equicaps.inference import load
 
 
 def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
@@ -20,7 +21,7 @@ def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
     """
     console = Console(stderr=True)
     with settings_reported(console):
-        model = open_model(checkpoint)
+        model = load(checkpoint)
     card, network = model.card, model.network
     parameters, of_decoder = network.parameter_counts()
     preset = card.training.get("model", {}).get("preset", "")
@@ -39,7 +40,7 @@ def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
         "network": f"{preset}, {parameters:,} parameters, {colours} images of {size} (others are scaled)",
         "decoder": f"{of_decoder:,} more parameters; no answer needs them" if of_decoder else "none",
         "data": card.data,
-        "ground": GROUNDS[card.ground] if card.ground else "not known",
+        "background": BACKGROUNDS[card.background] if card.background else "not known",
         "classes": ", ".join(card.classes),
         "figures": "\n".join(f"{name} {value:,.6g}" for name, value in card.figures.items()) or "none",
         "measured by": card.command or "the training that made it",

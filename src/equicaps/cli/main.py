@@ -22,8 +22,6 @@ COMMANDS = {
     "data": "List data sets and where they are; with a name, fetch it; with a folder, tell what is in it.",
     "bench": "Measure images per CPU-second of a model, on one thread.",
     "serve": "Serve a page, to this machine only: draw a digit, turn it, see what stays and what turns.",
-    "reproduce": "Train what is missing (hours; Ctrl-C saves, the same command continues), measure, draw and write the "
-    "pages.",
 }
 """Name -> the first line of its help. Only the command that is run is imported: torch alone takes seconds."""
 

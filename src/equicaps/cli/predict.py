@@ -9,23 +9,23 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from equicaps.cli.errors import FAILED, reported, settings_reported
+from equicaps.cli.reporting import FAILED, reported, settings_reported
 from equicaps.cli.terminal import (
     AsJson,
     Invert,
     ModelOption,
-    angle_text,
     inverting,
     new_file,
-    note_opposite_ground,
-    open_model,
+    note_opposite_background,
     show_json,
     tracked,
     write,
 )
-from equicaps.data.images import find_images, open_image
-from equicaps.drawing import draw_pose, encoded
-from equicaps.pretrained.files import Answer, predict_files
+from equicaps.drawing import draw_pose
+from equicaps.images.decode import find_images, open_image
+from equicaps.images.pictures import encoded
+from equicaps.inference import load
+from equicaps.inference.prediction import Answer, format_angle
 
 Images = Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")]
 Save = Annotated[Path | None, typer.Option("--save", help="Folder for the pictures with the pose as an arrow.")]
@@ -47,27 +47,27 @@ def predict(
     """
     console = Console(stderr=True)
     with settings_reported(console):
-        trained, files = open_model(model), find_images(images)
+        trained, files = load(model), find_images(images)
         targets = _targets(files, save) if save else {}
     rows: list[tuple[Path, Answer]] = []
     problems: list[tuple[Path, Exception]] = []
     with reported(console):
-        for file, found in tracked(console, predict_files(trained, files, invert=invert), len(files), "reading"):
+        for file, found in tracked(console, trained.predict_files(files, invert=invert), len(files), "reading"):
             if isinstance(found, Answer):
                 rows.append((file, found))
             else:
                 problems.append((file, found))
                 continue
             if save:
-                caption = f"{found.label}  {found.confidence:.1%}  {angle_text(found.angle)}"
+                caption = f"{found.label}  {found.confidence:.1%}  {format_angle(found.angle)}"
                 write(targets[file], encoded(draw_pose(open_image(file), found.angle, caption)))
     if as_json:
         show_json(_document(trained.card.name, trained.card.convention, rows, problems, targets))
     elif rows:
         _show(rows, trained.card.convention)
-    opposite = sum(bool(found.opposite_ground) for _, found in rows)
+    opposite = sum(bool(found.opposite_background) for _, found in rows)
     if opposite:
-        note_opposite_ground(console, trained, f"{opposite:,} of {len(rows):,}", inverting(invert))
+        note_opposite_background(console, trained, f"{opposite:,} of {len(rows):,}", inverting(invert))
     for _, problem in problems:
         console.print(f"error: {problem}", markup=False, highlight=False, soft_wrap=True)
     if problems:
@@ -92,7 +92,7 @@ def _show(rows: list[tuple[Path, Answer]], convention: str) -> None:
     table.columns[0].overflow = "fold"
     for file, found in rows:
         agreed = "–" if found.agreement is None else f"{found.agreed_label}  {found.agreement:.2f}"
-        cells = (str(file), found.label, f"{found.confidence:.1%}", angle_text(found.angle), agreed)
+        cells = (str(file), found.label, f"{found.confidence:.1%}", format_angle(found.angle), agreed)
         table.add_row(*map(escape, cells))
     Console().print(table, highlight=False)
 

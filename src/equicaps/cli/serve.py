@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from equicaps.cli.errors import FAILED, fail, reported, settings_reported
-from equicaps.cli.terminal import ModelOption, open_model
-from equicaps.pretrained import load
+from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
+from equicaps.cli.terminal import ModelOption
+from equicaps.inference import load
 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="On 127.0.0.1; 0 takes any that is free.")]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
@@ -26,7 +26,7 @@ def serve(model: ModelOption = "digits", port: Port = 8765, show: Open = False) 
     """
     console = Console(stderr=True)
     with settings_reported(console):
-        trained = open_model(model)
+        trained = load(model)
     try:
         from equicaps.serve import Answers, listen, make_app, run
     except ImportError as error:

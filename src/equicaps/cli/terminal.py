@@ -10,11 +10,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from equicaps._files import create_folder, write_bytes
 from equicaps.data import Dataset, embedded_digits, load_folder, load_galaxies, load_mnist
-from equicaps.data.ground import GROUNDS
-from equicaps.pretrained import SHIPPED, TurningModel, load
-from equicaps.training import MisuseError
-from equicaps.training.files import create_folder, write_bytes
+from equicaps.errors import UsageError
+from equicaps.images.background import BACKGROUNDS
+from equicaps.inference import SHIPPED, PoseModel
 
 T = TypeVar("T")
 
@@ -28,22 +28,7 @@ Data = Annotated[str, typer.Option(help="digits (in the package), mnist, galaxie
 Force = Annotated[bool, typer.Option("--force", help="Replace results that are already there (never an input).")]
 
 
-def open_model(name: str) -> TurningModel:
-    """By name or path; one that does not exist is a mistake, one that cannot be read a failure."""
-    path = Path(name)
-    if name not in SHIPPED and not path.exists():
-        raise MisuseError(
-            f"there is no model {name!r}: give {' or '.join(SHIPPED)}, or a file or folder of a training."
-        )
-    if path.is_dir() and name not in SHIPPED and not (path / "model.safetensors").exists():
-        raise MisuseError(
-            f"{path} holds no model.safetensors: it is not the folder of a finished training; an "
-            "interrupted one goes on with equicaps train DATA --resume --out FOLDER."
-        )
-    return load(name)
-
-
-def test_set(data: str, model: TurningModel) -> Dataset:
+def test_set(data: str, model: PoseModel) -> Dataset:
     """By name, or the test part of a folder of the model's classes."""
     if data == "digits":
         return embedded_digits("test")
@@ -52,24 +37,24 @@ def test_set(data: str, model: TurningModel) -> Dataset:
     if data == "galaxies":
         return load_galaxies("test")
     if not Path(data).is_dir():
-        raise MisuseError(f"{data!r} is neither a data set (digits, mnist, galaxies) nor a folder of images.")
+        raise UsageError(f"{data!r} is neither a data set (digits, mnist, galaxies) nor a folder of images.")
     colour = model.network.body.config.in_channels == 3
     return load_folder(data, size=model.card.frame, channels=3 if colour else 1).test
 
 
-def note_opposite_ground(console: Console, model: TurningModel, which: str, advice: str) -> None:
+def note_opposite_background(console: Console, model: PoseModel, which: str, advice: str) -> None:
     """Tell that images (most, or 3 of 5) are dark where the model knows them bright, and the other way round."""
-    if model.card.ground:
-        theirs = "bright" if model.card.ground == "dark" else "dark"
+    if model.card.background:
+        theirs = "bright" if model.card.background == "dark" else "dark"
         console.print(
-            f"note: {which} images have a {theirs} ground, but the model was trained on images that "
-            f"are {GROUNDS[model.card.ground]}: its answers to them mean little. {advice}",
+            f"note: {which} images have a {theirs} background, but the model was trained on images that "
+            f"are {BACKGROUNDS[model.card.background]}: its answers to them mean little. {advice}",
             markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
 
 
 def inverting(invert: bool) -> str:
-    """What to do about images of the opposite ground."""
+    """What to do about images of the opposite background."""
     return "Leave out --invert for them." if invert else "Read them with --invert."
 
 
@@ -94,19 +79,14 @@ def tracked(console: Console, items: Iterable[T], total: int, what: str) -> Iter
         yield from bars.track(items, total=total)
 
 
-def angle_text(angle: float | None) -> str:
-    """Signed degrees; a dash without a pose."""
-    return "–" if angle is None else f"{angle:+.1f}°"
-
-
 def new_file(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Path:
     """The path, if a result may be written there."""
     if any(same(path, given) for given in inputs):
-        raise MisuseError(f"{path} is an input and is never overwritten: choose another name.")
+        raise UsageError(f"{path} is an input and is never overwritten: choose another name.")
     if path.is_dir():
-        raise MisuseError(f"{path} is a folder: name a file in it.")
+        raise UsageError(f"{path} is a folder: name a file in it.")
     if path.exists() and not force:
-        raise MisuseError(f"{path} is already there: choose another name, or replace it with --force.")
+        raise UsageError(f"{path} is already there: choose another name, or replace it with --force.")
     return path
 
 

@@ -10,16 +10,19 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from equicaps.cli.errors import FAILED, reported, settings_reported
 from equicaps.cli.progress import TrainingBar, describe
-from equicaps.data import Augmentation, Dataset, embedded_digits, load_folder, load_galaxies, load_mnist
+from equicaps.cli.reporting import FAILED, reported, settings_reported
+from equicaps.data import Dataset, embedded_digits, load_folder, load_galaxies, load_mnist
+from equicaps.errors import UsageError
+from equicaps.images import Augmentation
+from equicaps.inference.model_files import MODEL
 from equicaps.models import PRESETS
 from equicaps.models.sizes import legal_sizes
-from equicaps.training import AnyAngle, Budget, MisuseError, Result, TrainConfig
+from equicaps.training import AnyAngle, Budget, Result, TrainConfig
 from equicaps.training import train as run
-from equicaps.training.checkpoint import MODEL, has_checkpoint, load_checkpoint
+from equicaps.training.checkpoint import has_checkpoint, load_checkpoint
 from equicaps.training.distributed import choose_device
-from equicaps.training.record import RESULT
+from equicaps.training.log import RESULT
 
 FOLDER_SIZE = 64
 SIZES = {"digits": 32, "mnist": 32, "galaxies": 32}
@@ -70,7 +73,7 @@ def train(
         named = data in SIZES
         out = out or Path("runs") / f"{data if named else Path(data).resolve().name}-{preset or 'steerable'}"
         if has_checkpoint(out) and not resume:
-            raise MisuseError(f"{out} holds a training: continue it with --resume, or name a new folder with --out.")
+            raise UsageError(f"{out} holds a training: continue it with --resume, or name a new folder with --out.")
         saved = _saved(out) if resume else None
         config = saved or TrainConfig(Budget(minutes=2.0))
         chosen = _changed(config.model, preset=preset).preset
@@ -160,7 +163,7 @@ def _load(data: str, size: int) -> tuple[Dataset, Dataset]:
     if data == "galaxies":
         return load_galaxies("train"), load_galaxies("valid")  # the test split is for `equicaps audit`
     if not Path(data).is_dir():
-        raise MisuseError(f"{data!r} is neither a data set ({', '.join(SIZES)}) nor a folder of images.")
+        raise UsageError(f"{data!r} is neither a data set ({', '.join(SIZES)}) nor a folder of images.")
     splits = load_folder(data, size=size)
     return splits.train, splits.test
 

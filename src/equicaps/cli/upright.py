@@ -7,28 +7,27 @@ import typer
 from PIL.Image import Image
 from rich.console import Console
 
-from equicaps.cli.errors import FAILED, reported, settings_reported
+from equicaps._files import create_folder
+from equicaps.cli.reporting import FAILED, reported, settings_reported
 from equicaps.cli.terminal import (
     AsJson,
     Force,
     Invert,
     ModelOption,
-    angle_text,
     inverting,
     new_file,
-    note_opposite_ground,
-    open_model,
+    note_opposite_background,
     same,
     show_json,
     tracked,
     write,
 )
-from equicaps.data.images import find_images, open_image
-from equicaps.drawing import SUFFIXES, Pair, contact_sheet, encoded, suffix, turn_back
-from equicaps.pretrained import TurningModel
-from equicaps.pretrained.files import Answer, predict_files
-from equicaps.training import MisuseError
-from equicaps.training.files import create_folder
+from equicaps.drawing import Pair, contact_sheet
+from equicaps.errors import UsageError
+from equicaps.images.decode import find_images, open_image
+from equicaps.images.pictures import SUFFIXES, encoded, rotate_back, suffix
+from equicaps.inference import PoseModel, load
+from equicaps.inference.prediction import Answer, format_angle
 
 SHEET = "contact_sheet.png"
 MOST = 60
@@ -78,7 +77,7 @@ def upright(
     """
     console = Console(stderr=True)
     with settings_reported(console):
-        trained, files = open_model(model), find_images(images)
+        trained, files = load(model), find_images(images)
         _check_out(out, images)
         sheet = new_file(out / SHEET, force=force, inputs=files)
         targets = _targets(files, images, out)
@@ -91,7 +90,7 @@ def upright(
     limit = 45.0 if quarter_turns else tolerance
     with reported(console):
         create_folder(out)
-        for file, found in tracked(console, predict_files(trained, files, invert=invert), len(files), "turning"):
+        for file, found in tracked(console, trained.predict_files(files, invert=invert), len(files), "turning"):
             if not isinstance(found, Answer):
                 problems.append((file, found))
                 continue
@@ -100,7 +99,7 @@ def upright(
             write(entry.target, encoded(after))
             done.append(entry)
             if len(pairs) < MOST:
-                caption = f"{found.label} {angle_text(found.angle)}"
+                caption = f"{found.label} {format_angle(found.angle)}"
                 pairs.append(Pair(_small(before), _small(after), caption))
         if pairs:
             write(sheet, encoded(contact_sheet(pairs)))
@@ -108,9 +107,9 @@ def upright(
         show_json(_document(trained, done, problems, sheet if pairs else None))
     elif done:
         _show(done, out, sheet)
-    opposite = sum(bool(entry.answer.opposite_ground) for entry in done)
+    opposite = sum(bool(entry.answer.opposite_background) for entry in done)
     if opposite:
-        note_opposite_ground(console, trained, f"{opposite:,} of {len(done):,}", inverting(invert))
+        note_opposite_background(console, trained, f"{opposite:,} of {len(done):,}", inverting(invert))
     for _, problem in problems:
         console.print(f"error: {problem}", markup=False, highlight=False, soft_wrap=True)
     if problems:
@@ -128,12 +127,12 @@ def _show(done: list[Turned], out: Path, sheet: Path) -> None:
 def _check_out(out: Path, inputs: list[Path]) -> None:
     """Results among the inputs could overwrite them, and would be inputs the next time."""
     if out.is_file():
-        raise MisuseError(f"--out {out} is a file: name a folder.")
+        raise UsageError(f"--out {out} is a file: name a folder.")
     for given in inputs:
         if same(given if given.is_dir() else given.parent, out):
-            raise MisuseError(f"--out {out} is where the inputs are: choose another folder.")
+            raise UsageError(f"--out {out} is where the inputs are: choose another folder.")
         if given.is_dir() and out.resolve().is_relative_to(given.resolve()):
-            raise MisuseError(f"--out {out} lies inside the input {given}: choose a folder outside it.")
+            raise UsageError(f"--out {out} lies inside the input {given}: choose a folder outside it.")
 
 
 def _turn(
@@ -142,7 +141,7 @@ def _turn(
     angle = found.angle or 0.0
     quarters = 90.0 * round(angle / 90)
     lossless = abs(angle - quarters) <= tolerance
-    after = turn_back(picture, angle, tolerance=tolerance, expand=expand)
+    after = rotate_back(picture, angle, tolerance=tolerance, expand=expand)
     target = stem.with_name(stem.name + suffix(after))
     return after, Turned(file, target, found, -quarters if lossless else -angle, lossless)
 
@@ -173,7 +172,7 @@ def _small(picture: Image) -> Image:
 
 
 def _document(
-    model: TurningModel, done: list[Turned], problems: list[tuple[Path, Exception]], sheet: Path | None
+    model: PoseModel, done: list[Turned], problems: list[tuple[Path, Exception]], sheet: Path | None
 ) -> dict[str, Any]:
     return {
         "model": model.card.name,
@@ -182,7 +181,7 @@ def _document(
         "images": [
             {"file": str(entry.file), "result": str(entry.target), "label": entry.answer.label,
              "confidence": entry.answer.confidence, "angle": entry.answer.angle, "turned_by": entry.turned,
-             "lossless": entry.lossless, "opposite_ground": entry.answer.opposite_ground}
+             "lossless": entry.lossless, "opposite_background": entry.answer.opposite_background}
             for entry in done
         ],
         "errors": [{"file": str(file), "error": str(problem)} for file, problem in problems],

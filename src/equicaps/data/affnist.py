@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from equicaps.data.archive import fetch_from_zip
 from equicaps.data.dataset import DIGITS, Dataset
-from equicaps.data.errors import DamagedFileError
 from equicaps.data.locate import Collection, locate
+from equicaps.errors import DamagedFileError, MissingPackageError
 
 URL = "https://www.cs.toronto.edu/~tijmen/affNIST/32x/transformed/"
 SIDE = 40
@@ -41,7 +41,7 @@ def load_affnist(split: Literal["train", "valid", "test"], root: str | Path | No
         torch.from_numpy(np.concatenate(images)).unsqueeze(1).float() / 255,
         torch.from_numpy(np.concatenate(labels)),
         DIGITS,
-        ground="dark",
+        background="dark",
     )
 
 
@@ -54,7 +54,7 @@ def _read(path: Path, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]
     try:
         from scipy.io import loadmat
     except ImportError as error:
-        raise ImportError("affNIST's .mat files need scipy: pip install 'equicaps[data]'.") from error
+        raise MissingPackageError("affNIST's .mat files need scipy: pip install 'equicaps[data]'.") from error
     try:
         data = loadmat(path, variable_names=["affNISTdata"], squeeze_me=True)["affNISTdata"]
         images, labels = data["image"].item(), data["label_int"].item()

@@ -6,9 +6,10 @@ import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from equicaps.data.errors import DamagedFileError, FetchError
-from equicaps.data.fetch import download_alone, locked, write_atomically
+from equicaps._files import lock_folder, write_bytes
+from equicaps.data.fetch import download_alone
 from equicaps.data.registry import read_member
+from equicaps.errors import DamagedFileError, FetchError
 
 
 def fetch_from_zip(url: str, md5: str | None, folder: Path, files: Sequence[str]) -> None:
@@ -23,7 +24,7 @@ def fetch_from_zip(url: str, md5: str | None, folder: Path, files: Sequence[str]
         files: paths below the folder; found by their last part anywhere in the archive.
     """
     archive = folder / url.rsplit("/", 1)[-1]
-    with locked(folder):
+    with lock_folder(folder, wait=True):
         if all((folder / file).is_file() for file in files):  # another process was first
             return
         download_alone([url], archive, _verifier(md5))
@@ -32,7 +33,7 @@ def fetch_from_zip(url: str, md5: str | None, folder: Path, files: Sequence[str]
             if content is None:
                 raise FetchError(f"no {Path(file).name} in {url}")
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(folder / file, content)
+            write_bytes(folder / file, content)
         archive.unlink(missing_ok=True)  # where nothing can be locked, another process may have been faster
 
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from equicaps.data.ground import Ground
+from equicaps.images.background import Background
 
 DIGITS = tuple("0123456789")
 
@@ -29,7 +29,7 @@ class Dataset:
         labels: positions in ``classes``.
         classes: the names of the classes.
         note: what was done to the images on the way, if anything.
-        ground: of the images as they were given, without padding; None if it is neither or not known.
+        background: of the images as they were given, without padding; None if it is neither or not known.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Dataset:
     labels: Int[Tensor, " n"]
     classes: tuple[str, ...]
     note: str = ""
-    ground: Ground | None = None
+    background: Background | None = None
 
     def __post_init__(self) -> None:
         if len(self.images) != len(self.labels):

@@ -32,5 +32,5 @@ def embedded_digits(split: Literal["train", "test"]) -> Dataset:
         torch.from_numpy(images).unsqueeze(1).float() / 255,
         torch.from_numpy(labels).long(),
         DIGITS,
-        ground="dark",
+        background="dark",
     )

@@ -3,13 +3,13 @@
 import contextlib
 import http.client
 import logging
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from equicaps.data.errors import DamagedFileError, FetchError
+from equicaps._files import lock_folder
+from equicaps.errors import DamagedFileError, FetchError
 
 _log = logging.getLogger(__name__)
 _CHUNK = 1 << 18
@@ -28,12 +28,12 @@ def download(urls: Sequence[str], target: Path, verify: Verify) -> None:
     Raises:
         FetchError: with what each mirror said.
     """
-    with locked(target.parent):
+    with lock_folder(target.parent, wait=True):
         download_alone(urls, target, verify)
 
 
 def download_alone(urls: Sequence[str], target: Path, verify: Verify) -> None:
-    """:func:`download` for who has :func:`locked` the folder already."""
+    """:func:`download` for who has :func:`lock_folder` the folder already."""
     part = target.with_name(f"{target.name}.part")
     reasons = []
     if target.exists():
@@ -49,52 +49,6 @@ def download_alone(urls: Sequence[str], target: Path, verify: Verify) -> None:
             _log.info("fetched %s", target)
             return
     raise FetchError("; ".join(reasons))
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """One process at a time in a folder, where the system can: those of one training would all fetch at once."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with (folder / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def write_atomically(target: Path, content: bytes, *, keep: Path | None = None) -> None:
-    """All of the content under this name, or what was there before; with ``keep`` that stays under the other name.
-
-    Between the two renames only ``keep`` exists: a reader tries both names. Survives a power cut, where the system lets
-    us. For one process at a time, see :func:`locked`.
-    """
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        with open(partial, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if keep is not None and target.exists():
-            os.replace(target, keep)
-        os.replace(partial, target)
-        sync_folder(target.parent)
-    except OSError:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-        raise
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the new name itself survive a power cut, where the system lets us."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _get(url: str, part: Path, verify: Verify) -> None:

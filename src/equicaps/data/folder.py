@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from equicaps.data.dataset import Dataset, is_printable
-from equicaps.data.ground import Ground, border_brightness, ground_of
+from equicaps.errors import NotFoundError, UsageError
+from equicaps.images.background import Background, background_of, border_brightness
+from equicaps.images.prepare import ImageFormat, fit, read, with_channels
 
 Files = Mapping[str, Sequence[Path]]
 """The image files of each class."""
@@ -50,37 +52,37 @@ def load_folder(
 
     Raises:
         DamagedFileError: naming an image that cannot be read, or is too large to be read safely.
-        ValueError: saying what is wrong with the folders.
+        UsageError: saying what is wrong with the folders.
     """
     folder = Path(path).expanduser()
     if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is not a folder; expected one with a folder of images for each class.")
+        raise NotFoundError(f"{folder} is not a folder; expected one with a folder of images for each class.")
     if not 0 < test_fraction < 1:
-        raise ValueError(f"load_folder: test_fraction must lie between 0 and 1, but is {test_fraction}.")
+        raise UsageError(f"load_folder: test_fraction must lie between 0 and 1, but is {test_fraction}.")
     if size is not None and size < 1:
-        raise ValueError(f"load_folder: size must be at least 1 pixel, but is {size}.")
+        raise UsageError(f"load_folder: size must be at least 1 pixel, but is {size}.")
     if not is_printable(name := folder.resolve().name):
-        raise ValueError(f"the folder {name!r} has characters that cannot be printed; rename it.")
+        raise UsageError(f"the folder {name!r} has characters that cannot be printed; rename it.")
     parts, how, remarks = _parts(folder, test_fraction, seed)
     classes = tuple(parts["train"])
-    images, labels, note, ground = _read(parts, classes, size, channels)
+    images, labels, note, background = _read(parts, classes, size, channels)
     if ignored := _ignored(folder):
         remarks.append(f"{ignored} files that are not images ignored")
     note = "; ".join((note, *remarks))
     names = {part: f"{name} ({part}{how})" for part in parts}
-    return Splits(*(Dataset(names[part], images[part], labels[part], classes, note, ground) for part in parts))
+    return Splits(*(Dataset(names[part], images[part], labels[part], classes, note, background) for part in parts))
 
 
 def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Files], str, list[str]]:
     """Files of both parts, how they were divided, and what is to be said about them."""
     given = [name for name in ("train", "test") if (folder / name).is_dir()]
     if given == ["test"]:
-        raise ValueError(f"{folder} has a folder 'test', but no 'train'; add it, or put the classes into {folder}.")
+        raise UsageError(f"{folder} has a folder 'test', but no 'train'; add it, or put the classes into {folder}.")
     if len(given) == 2:
         parts = {part: _classes(folder / part) for part in ("train", "test")}
         if list(parts["train"]) != list(parts["test"]):
             differing = sorted(set(parts["train"]) ^ set(parts["test"]))
-            raise ValueError(
+            raise UsageError(
                 f"{folder}: train and test must have the same classes, but differ in {', '.join(differing)}."
             )
         parts, remarks = _without_copies(folder, parts)
@@ -91,7 +93,7 @@ def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Fil
     train, test = {}, {}
     for name, files in classes.items():
         if len(files) < 2:
-            raise ValueError(
+            raise UsageError(
                 f"{root / name} holds one image; at least two are needed, without copies, one of them for the test set."
             )
         drawn = {file: _drawn(seed, file.relative_to(root)) for file in files}
@@ -116,7 +118,7 @@ def _beside(folder: Path, parts: Sequence[str]) -> list[str]:
 
 
 def _classes(folder: Path) -> Files:
-    from equicaps.data.images import SUFFIXES
+    from equicaps.images.decode import SUFFIXES
 
     classes = {
         entry.name: sorted(file for file in _files(entry) if file.suffix.lower() in SUFFIXES)
@@ -125,13 +127,13 @@ def _classes(folder: Path) -> Files:
     }
     if len(classes) < 2:
         found = f"only {next(iter(classes))!r}" if classes else "none"
-        raise ValueError(f"{folder}: at least two classes are needed, each a folder of images; found {found}.")
+        raise UsageError(f"{folder}: at least two classes are needed, each a folder of images; found {found}.")
     for name, files in classes.items():
         if not is_printable(name):
-            raise ValueError(f"{folder}: the folder {name!r} has characters that cannot be printed; rename it.")
+            raise UsageError(f"{folder}: the folder {name!r} has characters that cannot be printed; rename it.")
         if not files:
             kinds = ", ".join(sorted(SUFFIXES))
-            raise ValueError(f"{folder / name} holds no image ({kinds}); add some or remove the folder.")
+            raise UsageError(f"{folder / name} holds no image ({kinds}); add some or remove the folder.")
     return classes
 
 
@@ -155,7 +157,7 @@ def _without_copies(folder: Path, parts: dict[str, Files]) -> tuple[dict[str, Fi
                 if other != name:
                     contradictions.append(f"{same.relative_to(folder)} and {file.relative_to(folder)}")
             if not kept[part][name]:
-                raise ValueError(f"{folder / part / name} holds only copies of test images; add some that are not.")
+                raise UsageError(f"{folder / part / name} holds only copies of test images; add some that are not.")
     remarks = [f"{copies} copies left out"] if copies else []
     if contradictions:
         remarks.append(f"{len(contradictions)} files are the same in different classes, such as {contradictions[0]}")
@@ -182,29 +184,34 @@ def _visible(path: Path, root: Path) -> bool:
 
 
 def _ignored(folder: Path) -> int:
-    from equicaps.data.images import SUFFIXES
+    from equicaps.images.decode import SUFFIXES
 
     return sum(file.suffix.lower() not in SUFFIXES for file in _files(folder))
 
 
 def _read(
     parts: dict[str, Files], classes: tuple[str, ...], size: int | None, channels: int | None
-) -> tuple[dict[str, Tensor], dict[str, Tensor], str, Ground | None]:
-    from equicaps.data.images import image_size, pad_to_square, read_scaled
+) -> tuple[dict[str, Tensor], dict[str, Tensor], str, Background | None]:
+    from equicaps.images.decode import image_size
 
     files = {part: [file for name in classes for file in parts[part][name]] for part in parts}
     sizes = [image_size(file) for part in files.values() for file in part]
     side = size or median_low(sorted(max(pair) for pair in sizes))
-    read = {part: [read_scaled(file, side) for file in files[part]] for part in files}
-    ground = ground_of([border_brightness(image) for part in read.values() for image in part])
-    depth = channels or max(len(image) for part in read.values() for image in part)
-    images = {
-        part: torch.stack([_with_channels(pad_to_square(image, side), depth) for image in read[part]]) for part in read
-    }
+    borders: list[float] = []
+    fitted = {part: [_fitted(file, side, borders) for file in files[part]] for part in files}
+    depth = channels or max(image.shape[1] for part in fitted.values() for image in part)
+    images = {part: torch.cat([with_channels(image, depth) for image in fitted[part]]) for part in fitted}
     labels = {
         part: torch.tensor([label for label, name in enumerate(classes) for _ in parts[part][name]]) for part in parts
     }
-    return images, labels, _note(sizes, side, "colour" if depth == 3 else "grey"), ground
+    return images, labels, _note(sizes, side, "colour" if depth == 3 else "grey"), background_of(borders)
+
+
+def _fitted(file: Path, side: int, borders: list[float]) -> Tensor:
+    """One image as a prediction would fit it, in its own colours; notes the brightness of its border."""
+    [image] = read(file)
+    borders.append(border_brightness(image[0]))
+    return fit(image, ImageFormat(image.shape[1], side, side))
 
 
 def _note(sizes: Sequence[tuple[int, int]], side: int, colours: str) -> str:
@@ -219,12 +226,3 @@ def _note(sizes: Sequence[tuple[int, int]], side: int, colours: str) -> str:
     note = f"{count} {colours} images in all, {which} brought to {side}x{side} from {origin}"
     padded = sum(width != height for width, height in sizes)
     return f"{note} ({padded} padded with black to a square)" if padded else note
-
-
-def _with_channels(image: Tensor, depth: int) -> Tensor:
-    if len(image) == depth:
-        return image
-    if depth == 3:
-        return image.expand(3, -1, -1)
-    red, green, blue = image  # as Pillow and television (ITU-R 601) weigh them
-    return (0.299 * red + 0.587 * green + 0.114 * blue).unsqueeze(0)

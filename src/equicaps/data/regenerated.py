@@ -5,9 +5,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from equicaps.data.augmentation import Augmentation
 from equicaps.data.dataset import Dataset
-from equicaps.data.rotation import rotate
+from equicaps.images.augmentation import Augmentation
+from equicaps.images.rotation import rotate
 
 Split = Literal["train", "valid", "test"]
 
@@ -54,7 +54,7 @@ def regenerate_mnist_rot(
     ]
     labels = _pick(mnist_train.labels, mnist_test.labels, chosen)
     name = f"MNIST-rot (regenerated, seed {seed}, {split})"
-    return Dataset(name, torch.cat(turned), labels, mnist_train.classes, ground=mnist_train.ground)
+    return Dataset(name, torch.cat(turned), labels, mnist_train.classes, background=mnist_train.background)
 
 
 def _pick(first: Tensor, second: Tensor, which: Tensor) -> Tensor:
@@ -89,4 +89,4 @@ def regenerate_affnist(
     generator = torch.Generator().manual_seed(seed * len(_SPLITS) + _SPLITS.index(split))
     views = [AFFINE(x, generator).images for _ in range(copies) for x in source.images.split(_AT_ONCE)]
     name = f"affNIST (regenerated, seed {seed}, {split}{f', {copies} copies' if copies > 1 else ''})"
-    return Dataset(name, torch.cat(views), source.labels.repeat(copies), source.classes, ground=source.ground)
+    return Dataset(name, torch.cat(views), source.labels.repeat(copies), source.classes, background=source.background)

@@ -10,8 +10,8 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from equicaps.data.errors import FetchError
 from equicaps.data.fetch import waiting
+from equicaps.errors import FetchError
 
 _TIMEOUT = 600.0  # seconds
 

@@ -34,21 +34,3 @@ def align(
     poses. Where the mean pose fades out (votes that cancel) SO(2) positions shrink to the centre, smoothly and alike.
     """
     return group.act(group.inverse(mean).unsqueeze(-2), positions)
-
-
-def check_window_grid(where: str, size: tuple[int, int], kernel_size: int, stride: int) -> None:
-    """Raise unless windows tile height and width from edge to edge, so that a turn by 90 degrees maps them to others.
-
-    Windows that leave a margin at one side only would sit elsewhere in the turned image.
-    """
-    for name, length in zip(("height", "width"), size, strict=True):
-        rest = (length - kernel_size) % stride
-        if length >= kernel_size and rest == 0:
-            continue
-        lower, upper = (kernel_size,) * 2 if length < kernel_size else (length - rest, length - rest + stride)
-        legal = f"{lower}" if lower == upper else f"{lower} and {upper}"
-        raise ValueError(
-            f"{where}: {name} {length} is not exact under a turn by 90 degrees with windows of {kernel_size} and "
-            f"stride {stride}: (size - {kernel_size}) must be a multiple of {stride}. "
-            f"Nearest legal {'size' if lower == upper else 'sizes'}: {legal}; pad or crop the input."
-        )

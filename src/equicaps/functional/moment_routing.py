@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from equicaps._checks import check_alike, check_floating
 from equicaps.functional.routing import Agreement, check_options
 from equicaps.functional.sigma import Linear
 from equicaps.groups import SO2
-from equicaps.groups.checks import check_alike, check_floating
 from equicaps.numerics import (
     OPPOSED_WEIGHTS,
     evidence,

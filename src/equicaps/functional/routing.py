@@ -5,9 +5,9 @@ from typing import Literal, NamedTuple, get_args
 from jaxtyping import Float
 from torch import Tensor
 
+from equicaps._checks import check_alike, check_floating
 from equicaps.functional.sigma import Sigma, Sigmoid
 from equicaps.groups import Group
-from equicaps.groups.checks import check_alike, check_floating
 from equicaps.numerics import evidence, full_precision, speaks, weighted_mean
 
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from equicaps.groups.checks import check_arguments
+from equicaps._checks import check_arguments
 
 _TENSOR_METHODS = {"compose", "inverse", "act", "mean", "distance", "exp", "log", "contains", "presence"}
 

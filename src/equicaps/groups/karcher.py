@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from equicaps._checks import check_alike, check_count, check_floating, check_mean
 from equicaps.groups.base import Group
-from equicaps.groups.checks import check_alike, check_count, check_floating, check_mean
 from equicaps.numerics import evidence, weighted_mean
 
 

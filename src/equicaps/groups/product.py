@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from equicaps._checks import check_positive
 from equicaps.groups.base import Group
-from equicaps.groups.checks import check_positive
 
 
 class Product(Group):

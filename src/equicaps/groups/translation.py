@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from equicaps._checks import check_count
 from equicaps.groups.base import Group
-from equicaps.groups.checks import check_count
 from equicaps.numerics import weighted_mean
 
 

@@ -10,7 +10,7 @@ from equicaps.functional import Capsules
 from equicaps.models.decoder import Decoder
 from equicaps.models.output import CapsOutput
 from equicaps.models.paper import PaperConfig, PaperNet
-from equicaps.models.sizes import check_images, check_size, check_values, fit
+from equicaps.models.sizes import check_images, check_size, check_values, pad_to_legal
 from equicaps.models.steerable import SteerableConfig, SteerableNet
 
 PRESETS: dict[str, tuple[type[PaperConfig] | type[SteerableConfig], dict[str, int]]] = {
@@ -66,7 +66,12 @@ class GroupCapsNet(nn.Module):
 
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
         """Class capsules of a batch of images in [0, 1]."""
-        return self._decoded(self.body(self.prepare(images)))
+        return self._decoded(self.classify(images))
+
+    def classify(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
+        """The same without a reconstruction."""
+        output: CapsOutput = self.body(self.prepare(images))
+        return output
 
     def explain(self, images: Float[Tensor, "batch channels height width"]) -> tuple[CapsOutput, list[Capsules]]:
         """Class capsules and the capsules after every layer, for the price of one of them."""
@@ -96,6 +101,6 @@ class GroupCapsNet(nn.Module):
                 self._warned = True
                 warnings.warn(concern, stacklevel=2)
         if self.pad:
-            return fit(images, config.grid)
+            return pad_to_legal(images, config.grid)
         check_size(images.shape[-2], images.shape[-1], config.grid)
         return images

@@ -8,10 +8,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from equicaps._checks import check_parts
 from equicaps.functional import Capsules
 from equicaps.groups import SO2
-from equicaps.models.output import CapsOutput
-from equicaps.models.steerable import check_parts, upright_like
+from equicaps.models.output import CapsOutput, identity_poses
 from equicaps.nn import ImagePoses, PoseConv2d, SpatialCapsules2d, TransformMLP
 from equicaps.nn.transform_mlp import TransformKernel
 
@@ -86,9 +86,8 @@ class PaperNet(nn.Module):
         grids = []
         for level, convolution in enumerate(self.convolutions, 1):
             assert isinstance(convolution, PoseConv2d)
-            shape = (images.shape[0], convolution.out_channels, height >> level, width >> level)
-            ones = torch.ones(shape, dtype=images.dtype, device=images.device)
-            grids.append(Capsules(upright_like(ones), ones))
+            poses = identity_poses(images, convolution.out_channels, height >> level, width >> level)
+            grids.append(Capsules(poses, torch.ones_like(poses[..., 0])))
         return grids
 
 

@@ -42,7 +42,7 @@ def check_size(height: int, width: int, grid: Callable[[int], int | None]) -> No
             )
 
 
-def fit(
+def pad_to_legal(
     images: Float[Tensor, "batch channels height width"], grid: Callable[[int], int | None]
 ) -> Float[Tensor, "batch channels h w"]:
     """Pad to the next legal size, see :func:`pad_to`."""

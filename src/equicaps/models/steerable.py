@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from equicaps._checks import check_parts
 from equicaps.functional import Capsules
-from equicaps.models.output import CapsOutput
+from equicaps.models.output import CapsOutput, identity_poses
 from equicaps.nn.steerable_capsules import SteerableCapsules2d
 from equicaps.numerics import NO_EVIDENCE, safe_reciprocal
 
@@ -61,12 +61,6 @@ class SteerableConfig:
         return side
 
 
-def check_parts(features: bool, poses: bool) -> None:
-    """Raise if a network would consist of neither."""
-    if not (features or poses):
-        raise ValueError("a network needs `features`, `poses` or both, but both are off.")
-
-
 class SteerableNet(nn.Module):
     """Image to class capsules. Any legal size: the last maps are averaged, as moments, before the class capsules."""
 
@@ -96,11 +90,7 @@ class SteerableNet(nn.Module):
         """The same from the images' :meth:`capsules`."""
         last = average(capsules[-1])
         if self.config.features:
-            at = (
-                None
-                if self.config.poses
-                else upright_like(images.new_ones(images.shape[0], self.config.num_classes, 1, 1))
-            )
+            at = None if self.config.poses else identity_poses(images, self.config.num_classes, 1, 1)
             (poses, agreement), scores = self.classes.vote_and_convolve(last, at)
         else:
             poses, agreement = self.classes.vote(last)
@@ -116,8 +106,7 @@ class SteerableNet(nn.Module):
         else:
             size = [side // 2 if layer.pool else side for side in capsules.activations.shape[-2:]]
             size = [(side + 2 * layer.padding - layer.kernel_size) // layer.stride + 1 for side in size]
-            grid = capsules.activations.new_ones(capsules.activations.shape[0], layer.out_capsules, *size)
-            poses, activations = layer(capsules, upright_like(grid))
+            poses, activations = layer(capsules, identity_poses(capsules.activations, layer.out_capsules, *size))
         return Capsules(poses, F.relu(activations))
 
 
@@ -133,11 +122,6 @@ def _layer(width: int, order: int, block: Block, *, needs_pose: bool) -> Steerab
         out_order=block.order,
         needs_pose=needs_pose,
     )
-
-
-def upright_like(activations: Float[Tensor, "batch capsules h w"]) -> Float[Tensor, "batch capsules h w 2"]:
-    """The identity for every capsule."""
-    return torch.stack((torch.ones_like(activations), torch.zeros_like(activations)), dim=-1)
 
 
 def average(capsules: Capsules) -> Capsules:

@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from equicaps._checks import check_alike, check_count, check_floating
 from equicaps.functional import Agreement, Routing, Sigma, Sigmoid, route
 from equicaps.functional.routing import check_options
 from equicaps.groups import Group
-from equicaps.groups.checks import check_alike, check_count, check_floating
 from equicaps.nn.trainable_sigma import TrainableSigma
 from equicaps.numerics import full_precision
 

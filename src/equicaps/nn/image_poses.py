@@ -3,9 +3,9 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from equicaps._checks import check_floating
 from equicaps.functional import Capsules
 from equicaps.functional.image_poses import GradientMethod, gradient_taps, image_poses
-from equicaps.groups.checks import check_floating
 
 
 class ImagePoses(nn.Module):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
+from equicaps._checks import check_count
 from equicaps.functional.sparse_convolution import harmonic_convolution, rings, spline_convolution
-from equicaps.groups.checks import check_count
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from equicaps.functional.alignment import check_window_grid
-from equicaps.groups.checks import check_alike, check_count, check_floating
+from equicaps._checks import check_alike, check_count, check_floating, check_window_grid
 from equicaps.nn.kernels import PoseKernel, SplineKernel
 
 _PAPER = SplineKernel()

@@ -6,13 +6,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from equicaps._checks import check_alike, check_count, check_floating, check_window_grid
 from equicaps.functional import Agreement, Capsules, Linear, Routing, Sigma, Sigmoid, route
-from equicaps.functional.alignment import align, check_window_grid, mean_pose, window_positions, windows
+from equicaps.functional.alignment import align, mean_pose, window_positions, windows
 from equicaps.functional.moment_routing import MomentRouting, moment_route
 from equicaps.functional.planar_routing import planar_mean_pose, planar_route
 from equicaps.functional.routing import check_options
 from equicaps.groups import SO2, Group
-from equicaps.groups.checks import check_alike, check_count, check_floating
 from equicaps.nn.trainable_sigma import TrainableSigma
 from equicaps.nn.transform_mlp import TransformKernel, TransformMLP
 from equicaps.numerics import full_precision

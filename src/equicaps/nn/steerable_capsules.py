@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from equicaps._checks import check_alike, check_count, check_floating, check_window_grid
 from equicaps.functional import Capsules
-from equicaps.functional.alignment import check_window_grid
 from equicaps.functional.steerable import (
     agreed_poses,
     convolve,
@@ -19,7 +19,6 @@ from equicaps.functional.steerable import (
     vote_strength,
 )
 from equicaps.groups import SO2
-from equicaps.groups.checks import check_alike, check_count, check_floating
 from equicaps.nn.batch_norm import BatchNorm2d
 from equicaps.numerics import FAINT_RESPONSE, NO_EVIDENCE, at_least, safe_reciprocal
 

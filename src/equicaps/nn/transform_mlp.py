@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from equicaps._checks import check_count
 from equicaps.functional.planar_routing import directions
 from equicaps.groups import SO2, Group
-from equicaps.groups.checks import check_count
 
 
 @dataclass(frozen=True)

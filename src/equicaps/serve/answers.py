@@ -10,13 +10,13 @@ from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from equicaps.data import embedded_digits, turn
+from equicaps.data import embedded_digits
 from equicaps.functional import Capsules
 from equicaps.groups import SO2
+from equicaps.images import rotate
+from equicaps.inference import PoseModel
+from equicaps.inference.prediction import Answer
 from equicaps.numerics import NO_EVIDENCE, at_least
-from equicaps.pretrained import TurningModel
-from equicaps.pretrained.files import Answer, answers
-from equicaps.pretrained.images import to_network
 from equicaps.serve.pictures import as_digit, fitted, read_upload
 
 Brightness = Annotated[float, Field(ge=0, le=255, allow_inf_nan=False)]
@@ -91,14 +91,14 @@ class Answers:
         plain: whose answers do not; of the same classes.
     """
 
-    def __init__(self, model: TurningModel, plain: TurningModel | None = None) -> None:
+    def __init__(self, model: PoseModel, plain: PoseModel | None = None) -> None:
         if plain is not None and plain.card.classes != model.card.classes:
             raise ValueError(f"Answers: {plain.card.name} has other classes than {model.card.name}.")
         self.model, self.plain = model, plain
         self.side, self.channels = model.card.frame, model.network.body.config.in_channels
         self._one_at_a_time = threading.Lock()
         with torch.inference_mode():
-            some = to_network(embedded_digits("test").images[:10], self.channels, model.network.image_size, self.side)
+            some = model.prepare(embedded_digits("test").images[:10])
             layers = model.network.capsules(some)
         self._shown = [int(layer.activations.sum((0, -2, -1)).argmax()) for layer in layers]
 
@@ -152,9 +152,9 @@ class Answers:
         with self._one_at_a_time, torch.inference_mode():
             started = time.thread_time()
             image = torch.tensor(question.pixels, dtype=torch.float32).div(255).reshape(-1, self.side, self.side)
-            turned = turn(image.unsqueeze(0), torch.tensor([question.degrees]))
+            turned = rotate(image.unsqueeze(0), torch.tensor([question.degrees]))
             network = self.model.network
-            output, layers = network.explain(to_network(turned, self.channels, network.image_size, self.side))
+            output, layers = network.explain(self.model.prepare(turned))
             reconstruction = None
             if network.decoder is not None:
                 by_hand = SO2().exp(torch.deg2rad(torch.tensor([question.pose_degrees])))
@@ -162,8 +162,8 @@ class Answers:
                 reconstruction = _bytes(network.decoder(turned_by_hand)[0])
             return Reply(
                 image=_bytes(turned[0]),
-                capsules=answers(self.model.read(output))[0],
-                plain=answers(self.plain.predict(turned))[0] if self.plain else None,
+                capsules=next(iter(self.model.interpret(output))),
+                plain=next(iter(self.plain.predict(turned))) if self.plain else None,
                 layers=[_layer(layer, shown) for layer, shown in zip(layers, self._shown, strict=True)],
                 reconstruction=reconstruction,
                 cpu_milliseconds=round(1000 * (time.thread_time() - started), 1),

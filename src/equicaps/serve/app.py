@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
 import equicaps
-from equicaps.data import DamagedFileError
+from equicaps.errors import DamagedFileError
 from equicaps.serve.answers import About, Answers, Picture, Question, Reply
 from equicaps.serve.limits import Guard
 

@@ -5,8 +5,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from equicaps.data.images import decode_image, pixels
-from equicaps.pretrained.images import GREY, to_network
+from equicaps.images.decode import decode_image, pixels
+from equicaps.images.prepare import ImageFormat, fit, with_channels
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 LARGEST = 512
@@ -32,7 +32,7 @@ def read_upload(content: bytes) -> Float[Tensor, "channels height width"]:
 
 def fitted(image: Float[Tensor, "_ _h _w"], channels: int, side: int) -> Float[Tensor, "{channels} {side} {side}"]:
     """As ``equicaps predict`` fits it: padded to a square and scaled."""
-    return to_network(image.unsqueeze(0), channels, side, side)[0]
+    return fit(image.unsqueeze(0), ImageFormat(channels, side, side))[0]
 
 
 def as_digit(image: Float[Tensor, "_ _h _w"], channels: int, side: int) -> Float[Tensor, "{channels} {side} {side}"]:
@@ -41,7 +41,7 @@ def as_digit(image: Float[Tensor, "_ _h _w"], channels: int, side: int) -> Float
     Raises:
         ValueError: there is nothing but one shade.
     """
-    grey = image[0] if len(image) == 1 else torch.einsum("chw,c->hw", image, image.new_tensor(GREY))
+    grey = with_channels(image.unsqueeze(0), 1)[0, 0]
     border = torch.cat((grey[0], grey[-1], grey[:, 0], grey[:, -1])).median()
     ink = (grey - border).abs() if border > 0.5 else (grey - border).clamp(min=0)
     if ink.max() < FAINTEST:

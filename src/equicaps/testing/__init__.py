@@ -8,7 +8,8 @@ A check raises :class:`LawViolationError` with a readable report, so that nobody
 is tried in float32 and float64 and for the batch shapes ``()``, ``(4,)`` and ``(2, 3)``, on seeded random elements.
 """
 
-from equicaps.testing.check import Law, LawViolationError, Report, check_distance, check_group, check_mean
+from equicaps.errors import LawViolationError
+from equicaps.testing.check import Law, Report, check_distance, check_group, check_mean
 from equicaps.testing.layers import (
     CapsuleOutput,
     EquivarianceError,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from equicaps.errors import LawViolationError
 from equicaps.groups import Group
 from equicaps.numerics import law_tolerance
 from equicaps.testing.laws import (
@@ -20,10 +21,6 @@ from equicaps.testing.laws import (
 
 DTYPES = (torch.float32, torch.float64)
 SHAPES: tuple[tuple[int, ...], ...] = ((), (4,), (2, 3))
-
-
-class LawViolationError(AssertionError):
-    """A group breaks a law; the message is the whole report."""
 
 
 @dataclass(frozen=True)

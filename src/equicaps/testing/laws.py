@@ -8,7 +8,7 @@ from torch import Tensor
 
 from equicaps.groups import Group
 from equicaps.numerics import law_tolerance
-from equicaps.testing.errors import relative_error
+from equicaps.testing.comparison import relative_error
 
 VOTES = 5
 

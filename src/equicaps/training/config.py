@@ -6,42 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
-import torch
-
-from equicaps.losses import Objective, check_not_negative
-from equicaps.models import PRESETS, GroupCapsNet
+from equicaps._checks import check_choice, check_not_negative
+from equicaps.losses import Objective
+from equicaps.models import Architecture, GroupCapsNet
 
 C = TypeVar("C")
 Number = int | float
 """Both are numbers to the type checker; the one that runs in the tests takes them apart."""
-
-
-@dataclass(frozen=True)
-class Model:
-    """Which network, see :meth:`GroupCapsNet.from_preset`."""
-
-    preset: str = "steerable"
-    num_classes: int = 10
-    in_channels: int = 1
-    image_size: int = 32
-    pad: bool = False
-    decoder: bool = False
-
-    def __post_init__(self) -> None:
-        _choose("preset", self.preset, tuple(PRESETS))
-
-    def build(self, seed: int) -> GroupCapsNet:
-        """The network with seeded weights; leaves torch's global generator as it was."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return GroupCapsNet.from_preset(
-                self.preset,
-                num_classes=self.num_classes,
-                in_channels=self.in_channels,
-                image_size=self.image_size,
-                pad=self.pad,
-                decoder=self.decoder,
-            )
 
 
 @dataclass(frozen=True)
@@ -87,7 +58,7 @@ class Optimiser:
     def __post_init__(self) -> None:
         _positive("Optimiser: `rate`", self.rate)
         check_not_negative("Optimiser: `weight_decay`", self.weight_decay)
-        _choose("schedule", self.schedule, ("one_cycle", "step"))
+        check_choice("schedule", self.schedule, ("one_cycle", "step"))
         if self.clip is not None:
             _positive("Optimiser: `clip`", self.clip)
         if self.ema is not None and not 0 < self.ema < 1:
@@ -138,7 +109,7 @@ class TrainConfig:
     """A training. ``batch`` counts views over all processes: ``views`` augmented views of batch / views images."""
 
     budget: Budget
-    model: Model = field(default_factory=Model)
+    model: Architecture = field(default_factory=Architecture)
     optimiser: Optimiser = field(default_factory=Optimiser)
     objective: Objective = field(default_factory=Objective)
     batch: int = 64
@@ -148,7 +119,7 @@ class TrainConfig:
     hardware: Hardware = field(default_factory=Hardware)
 
     def __post_init__(self) -> None:
-        _choose("views", self.views, (1, 2))
+        check_choice("views", self.views, (1, 2))
         _positive("`batch`", self.batch)
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"`seed` must be a whole number from 0 to 2**63 - 1, but is {self.seed}.")
@@ -178,7 +149,7 @@ class TrainConfig:
         if self.objective.reconstruction > 0 and not self.model.decoder:
             raise ValueError(
                 f"the reconstruction loss (weight {self.objective.reconstruction}) needs a network with a decoder, but "
-                "`model.decoder` is off: use Model(decoder=True), or Objective(reconstruction=0)."
+                "`model.decoder` is off: use Architecture(decoder=True), or Objective(reconstruction=0)."
             )
         return self.model.build(self.seed)
 
@@ -199,7 +170,7 @@ class TrainConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "TrainConfig":
         """The inverse of :meth:`to_dict`."""
-        parts = {"budget": Budget, "model": Model, "optimiser": Optimiser, "objective": Objective,
+        parts = {"budget": Budget, "model": Architecture, "optimiser": Optimiser, "objective": Objective,
                  "intervals": Intervals, "hardware": Hardware}  # fmt: skip
         made = {name: _make(parts[name], value) if name in parts else value for name, value in values.items()}
         return _make(cls, made)
@@ -215,8 +186,3 @@ def _make(kind: type[C], values: Mapping[str, Any]) -> C:
 def _positive(name: str, value: Number) -> None:
     if not 0 < value < math.inf:
         raise ValueError(f"{name} must be a positive number, but is {value}.")
-
-
-def _choose(name: str, value: object, choices: tuple[object, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, choices))}, but is {value!r}.")

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed import PrefixStore, Store, TCPStore, rendezvous  # type: ignore[attr-defined] # documented
 
-from equicaps.training.errors import MisuseError, TrainingError
+from equicaps.errors import TrainingError, UsageError
 
 PATIENCE = datetime.timedelta(hours=2)
 """How long processes wait for one that evaluates or writes."""
@@ -82,7 +82,7 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
         try:
             torch.zeros(1, device=name)
         except (RuntimeError, AssertionError) as error:
-            raise MisuseError(f"device {name!r} is not there: {str(error).splitlines()[0]}") from error
+            raise UsageError(f"device {name!r} is not there: {str(error).splitlines()[0]}") from error
         return torch.device(name, local_rank) if name == "cuda" else torch.device(name)
     if torch.cuda.is_available():
         return torch.device("cuda", local_rank % torch.cuda.device_count())
@@ -94,7 +94,7 @@ def join(device: str, rank: int, size: int, local_rank: int, meet: Callable[[], 
     """Become one of ``size`` processes; ``meet`` waits for the others where all of them find each other."""
     chosen = choose_device(device, local_rank)
     if chosen.type == "mps":
-        raise MisuseError("several processes share no MPS device: use one process, or the CPU (device 'cpu').")
+        raise UsageError("several processes share no MPS device: use one process, or the CPU (device 'cpu').")
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
     with explained():
@@ -121,7 +121,7 @@ def open_world(
     """
     if "TORCHELASTIC_RUN_ID" in os.environ or {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys():
         if processes > 1:
-            raise MisuseError("torchrun already starts the processes: leave `processes` at 1 under torchrun.")
+            raise UsageError("torchrun already starts the processes: leave `processes` at 1 under torchrun.")
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
         def meet() -> Store:

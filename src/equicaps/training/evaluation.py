@@ -2,17 +2,28 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from equicaps.data import Dataset
-from equicaps.metrics import accuracy, evaluate
+from equicaps.images import rotate
+from equicaps.losses import true_poses
+from equicaps.metrics import UNDEFINED, Accuracy, Network, PoseError, accuracy, check_not_empty, on_cpu, pose_errors
 from equicaps.models.output import CapsOutput
 from equicaps.training.config import Number
 
 Evaluation = Callable[[nn.Module, int | None], Mapping[str, Number]]
 """A network in eval mode, and how many images to look at (from all over the set; None: all), to named figures."""
+
+
+class AnyAngleFigures(NamedTuple):
+    """Measured on images rotated by any angle."""
+
+    accuracy: Accuracy
+    pose_error: PoseError
 
 
 @dataclass(frozen=True)
@@ -57,12 +68,27 @@ class AsTheyAre:
         return {"accuracy": found.scores, "agreement_accuracy": found.activations, "images": len(data)}
 
 
-def on_cpu(network: nn.Module) -> Callable[[Tensor], CapsOutput]:
-    """The network on its own device, for images and answers on the CPU."""
-    parameter = next(network.parameters())
-
-    def answer(images: Tensor) -> CapsOutput:
-        output: CapsOutput = network(images.to(parameter.device, parameter.dtype))
-        return output.map(lambda value: value.to("cpu", images.dtype))
-
-    return answer
+@torch.no_grad()
+def evaluate(
+    network: Network,
+    images: Float[Tensor, "n channels height width"],
+    labels: Int[Tensor, " n"],
+    *,
+    size: int,
+    seed: int = 0,
+    batch: int = 250,
+) -> AnyAngleFigures:
+    """Accuracy and pose error on every image turned by a seeded uniform angle."""
+    check_not_empty("evaluate", images)
+    generator = torch.Generator().manual_seed(seed)
+    degrees = (torch.rand(len(images), generator=generator) * 360).to(images.device)
+    outputs, errors = [], []
+    for x, y, angle in zip(images.split(batch), labels.split(batch), degrees.split(batch), strict=True):
+        upright, turned = network(rotate(x, torch.zeros_like(angle), size)), network(rotate(x, angle, size))
+        outputs.append(accuracy(turned, y))
+        errors.append(pose_errors(true_poses(upright, y), true_poses(turned, y), angle))
+    sizes = torch.tensor([len(x) for x in images.split(batch)], dtype=torch.float64)
+    mean = (torch.tensor(outputs, dtype=torch.float64) * sizes[:, None]).sum(0) / sizes.sum()
+    error = torch.cat(errors)
+    undefined = (error == UNDEFINED).double().mean().item() * 100
+    return AnyAngleFigures(Accuracy(*mean.tolist()), PoseError(error.mean().item(), error.median().item(), undefined))

@@ -12,13 +12,13 @@ from equicaps.training.config import TrainConfig
 from equicaps.training.distributed import World, open_world
 from equicaps.training.evaluation import Evaluation
 from equicaps.training.loop import Progress, Result, fit
-from equicaps.training.sampler import Augmentation
+from equicaps.training.sampler import Augment
 
 
 def train(
     config: TrainConfig,
     data: Dataset,
-    augmentation: Augmentation,
+    augmentation: Augment,
     *,
     folder: Path | str,
     network: nn.Module | None = None,
@@ -57,6 +57,6 @@ def train(
         torch.set_num_threads(threads)
 
 
-def _help(world: World, config: TrainConfig, network: nn.Module, data: Dataset, augmentation: Augmentation) -> None:
+def _help(world: World, config: TrainConfig, network: nn.Module, data: Dataset, augmentation: Augment) -> None:
     # Tensors that travel to another process share their memory with the sender: weights must not.
     fit(config, copy.deepcopy(network), data, augmentation, folder="", world=world)

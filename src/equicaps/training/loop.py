@@ -1,5 +1,6 @@
 """The training loop."""
 
+import contextlib
 import json
 import re
 import time
@@ -11,28 +12,20 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from equicaps.data import Augmentation as CentredViews
+from equicaps._files import lock_folder, prepare_folder
 from equicaps.data import Dataset
-from equicaps.metrics import class_zeros
+from equicaps.errors import UsageError
+from equicaps.images import Augmentation
+from equicaps.inference.model_files import MODEL, save_model
+from equicaps.metrics import class_zeros, on_cpu
 from equicaps.models import GroupCapsNet
-from equicaps.training.checkpoint import (
-    MODEL,
-    has_checkpoint,
-    load_checkpoint,
-    pack,
-    save_checkpoint,
-    save_model,
-    unpack,
-)
+from equicaps.training.checkpoint import has_checkpoint, load_checkpoint, pack, save_checkpoint, unpack
 from equicaps.training.config import Number, TrainConfig
 from equicaps.training.distributed import World, choose_device
-from equicaps.training.errors import MisuseError
-from equicaps.training.evaluation import Evaluation, on_cpu
-from equicaps.training.files import create_folder, prepare_folder
+from equicaps.training.evaluation import Evaluation
 from equicaps.training.interrupt import StopRequest
-from equicaps.training.lock import FolderLock
-from equicaps.training.record import Record, write_result
-from equicaps.training.sampler import Augmentation
+from equicaps.training.log import RunLog, write_result
+from equicaps.training.sampler import Augment
 from equicaps.training.trainer import StepFigures, Trainer
 
 
@@ -70,7 +63,7 @@ def fit(
     config: TrainConfig,
     network: nn.Module,
     data: Dataset,
-    augmentation: Augmentation,
+    augmentation: Augment,
     *,
     folder: Path | str,
     evaluation: Evaluation | None = None,
@@ -113,7 +106,7 @@ class _Run:
         config: TrainConfig,
         network: nn.Module,
         data: Dataset,
-        augmentation: Augmentation,
+        augmentation: Augment,
         world: World,
         folder: Path,
         evaluation: Evaluation | None,
@@ -124,8 +117,8 @@ class _Run:
         self.evaluation, self.watch, self.tensorboard = evaluation, watch, tensorboard
         self.trainer = Trainer(config, network, data, augmentation, world)
         self.curve: list[dict[str, Number]] = []
-        self.record: Record | None = None
-        self.lock: FolderLock | None = None
+        self.record: RunLog | None = None
+        self.resources = contextlib.ExitStack()
         self.augmentation = describe(augmentation)
         self.wall_seconds = 0.0
         self.window = _Window()
@@ -134,22 +127,21 @@ class _Run:
         """Continue or start; only the first process needs to see the folder."""
         mine = self._recipe()
         if different := differences(json.loads(self.world.share(json.dumps(mine).encode())), mine):
-            raise MisuseError(f"the processes were started with different settings ({different}).")
+            raise UsageError(f"the processes were started with different settings ({different}).")
         packed = b""
         if self.world.leads:
-            create_folder(self.folder)
-            self.lock = FolderLock(self.folder)
+            self.resources.enter_context(lock_folder(self.folder, wait=False))
             prepare_folder(self.folder)
             if has_checkpoint(self.folder):
                 if not resume:
-                    raise MisuseError(f"{self.folder} holds a training: resume it, or choose a new folder.")
+                    raise UsageError(f"{self.folder} holds a training: resume it, or choose a new folder.")
                 packed = pack(*self._compatible(*load_checkpoint(self.folder, set_aside=True)))
         if packed := self.world.share(packed):
             tensors, content = unpack(packed)
             self.trainer.restore(tensors, content)
             self.curve, self.wall_seconds = content["curve"], content["wall_seconds"]
         if self.world.leads:
-            self.record = Record(self.folder, self.trainer.step, tensorboard=self.tensorboard)
+            self.record = RunLog(self.folder, self.trainer.step, tensorboard=self.tensorboard)
 
     def _compatible(
         self, tensors: dict[str, Tensor], content: dict[str, Any]
@@ -158,7 +150,7 @@ class _Run:
         if "augmentation" in content:  # not in the first checkpoints
             before["augmentation"] = content["augmentation"]
         if different := differences(before, self._recipe()):
-            raise MisuseError(
+            raise UsageError(
                 f"the training in {self.folder} had other settings ({different}): resume it with those it had, or "
                 "choose a new folder."
             )
@@ -189,8 +181,7 @@ class _Run:
     def close(self) -> None:
         if self.record:
             self.record.close()
-        if self.lock:
-            self.lock.release()
+        self.resources.close()
 
     def _after_step(self, figures: StepFigures) -> None:
         trainer, intervals = self.trainer, self.config.intervals
@@ -243,13 +234,13 @@ class _Run:
         write_result(self.folder, content)
         if isinstance(trainer.best, GroupCapsNet):
             card = {"data": self.data.name, "zeros": self._zeros(), "frame": self.data.images.shape[-1],
-                    "ground": self.data.ground}  # fmt: skip
+                    "background": self.data.background}  # fmt: skip
             save_model(self.folder / MODEL, trainer.best, {**content, **card})
 
     def _zeros(self) -> list[float]:
         """The angles that the network gives to upright images, from some of the training images as they are."""
         some = self.data.some(self.config.intervals.evaluation_images)
-        ready = CentredViews(self.config.model.image_size)(some.images).images
+        ready = Augmentation(self.config.model.image_size)(some.images).images
         network = on_cpu(self.trainer.best.eval())
         return class_zeros(network, ready, some.labels, classes=len(some.classes))
 
@@ -270,7 +261,7 @@ class _Run:
         return Result(trainer.best, finished, trainer.step, images, trainer.cpu_seconds / 60, self.curve)
 
 
-def describe(augmentation: Augmentation) -> str:
+def describe(augmentation: Augment) -> str:
     """Its ``repr``, without what differs between processes: addresses, and the name of the main module in helpers."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(augmentation)).replace("__mp_main__", "__main__")
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from equicaps.data import Dataset
 
-Augmentation = Callable[[Tensor, torch.Generator], tuple[Tensor, Tensor]]
+Augment = Callable[[Tensor, torch.Generator], tuple[Tensor, Tensor]]
 """Images and a generator to views of them and the degrees by which each was turned; on the CPU."""
 
 _ORDER, _AUGMENTATION = 0, 1
@@ -44,7 +44,7 @@ class Sampler:
         seed: of order and augmentation.
     """
 
-    def __init__(self, data: Dataset, augmentation: Augmentation, *, images: int, views: int, seed: int) -> None:
+    def __init__(self, data: Dataset, augmentation: Augment, *, images: int, views: int, seed: int) -> None:
         self.data, self.augmentation = data, augmentation
         self.images, self.views, self.seed = images, views, seed
         self._permutation = lru_cache(maxsize=2)(self._draw_permutation)

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from equicaps.data import Dataset
+from equicaps.errors import FileError, TrainingError, UsageError
 from equicaps.models.output import CapsOutput
 from equicaps.numerics import OUT_OF_RANGE
 from equicaps.training.config import TrainConfig
 from equicaps.training.distributed import World, explained
-from equicaps.training.errors import CheckpointError, MisuseError, TrainingError
-from equicaps.training.sampler import Augmentation, Sampler
+from equicaps.training.sampler import Augment, Sampler
 from equicaps.training.schedule import pace
 
 WARM_UP_STEPS, PILOT_STEPS = 5, 20
@@ -52,10 +52,10 @@ class Trainer:
     """
 
     def __init__(
-        self, config: TrainConfig, network: nn.Module, data: Dataset, augmentation: Augmentation, world: World
+        self, config: TrainConfig, network: nn.Module, data: Dataset, augmentation: Augment, world: World
     ) -> None:
         if config.images_per_step % world.size:
-            raise MisuseError(
+            raise UsageError(
                 f"{config.images_per_step} images in a batch ({config.batch} views) cannot be shared evenly by "
                 f"{world.size} processes: choose a batch that is a multiple of {config.views * world.size}."
             )
@@ -178,7 +178,7 @@ class Trainer:
             if self.average is not None:
                 self.average.load_state_dict(part("average."))
         except RuntimeError as error:
-            raise CheckpointError(f"the checkpoint is of another network: {error}") from error
+            raise FileError(f"the checkpoint is of another network: {error}") from error
         state: dict[int, dict[str, Tensor]] = {}
         for index, (name, _) in enumerate(self.network.named_parameters()):
             if entries := {key: value for key, value in part(f"optimizer.{name}.").items() if "." not in key}:

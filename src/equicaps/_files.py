@@ -1,0 +1,121 @@
+"""Files that are either complete or absent, and folders that one process uses at a time."""
+
+import contextlib
+import errno
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from equicaps.errors import FileError, UsageError
+
+LOCK = ".lock"
+CANNOT_LOCK = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
+"""What network drives without locks answer."""
+
+
+def write_bytes(path: Path, content: bytes, *, keep: Path | None = None) -> None:
+    """Write all of the content, or leave what was there before; with ``keep`` that stays under the other name.
+
+    Between the two renames only ``keep`` exists, so a reader tries both names. Survives a power cut where the system
+    allows it. For one writer at a time, see :func:`lock_folder`.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with open(partial, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if keep is not None and path.exists():
+            os.replace(path, keep)
+        os.replace(partial, path)
+        _sync(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise FileError(explain(path, error)) from error
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write one JSON document, complete or not at all."""
+    write_bytes(path, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def rename(path: Path, target: Path) -> None:
+    """Rename a file, replacing the target."""
+    try:
+        os.replace(path, target)
+        _sync(path.parent)
+    except OSError as error:
+        raise FileError(explain(target, error)) from error
+
+
+def create_folder(folder: Path) -> None:
+    """Create a folder and its parents, unless it exists."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot create the folder {folder}: {error.strerror or error}.") from error
+
+
+def prepare_folder(folder: Path) -> None:
+    """Create a folder and check, before hours of work, that files can be written to it."""
+    create_folder(folder)
+    write_bytes(folder / ".writable", b"")
+    (folder / ".writable").unlink(missing_ok=True)
+
+
+def explain(path: Path, error: OSError) -> str:
+    """Why a file cannot be written, and what to do."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"cannot write {path}: the disk is full. Free some space; what was there before is unchanged."
+    if error.errno == errno.EFBIG:
+        return f"cannot write {path}: it is larger than this system allows a file to be."
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return f"cannot write {path}: {path.parent} is read-only for this user. Choose another folder."
+    return f"cannot write {path}: {error.strerror or error}. Choose another folder."
+
+
+@contextlib.contextmanager
+def lock_folder(folder: Path, *, wait: bool) -> Iterator[None]:
+    """Use a folder alone, until the context or the process ends, however it ends.
+
+    The lock file stays: removing it would let two processes hold it. On a file system without locks nothing is locked.
+
+    Args:
+        folder: is created if necessary.
+        wait: for another process to finish; otherwise it is named in a :class:`UsageError`.
+    """
+    create_folder(folder)
+    path = folder / LOCK
+    lock = FileLock(path, timeout=-1 if wait else 0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        holder = path.read_text().strip() or "another process"
+        raise UsageError(f"{holder} is using {folder}: wait for it, or choose another folder.") from error
+    except OSError as error:
+        if error.errno not in CANNOT_LOCK:
+            raise FileError(explain(path, error)) from error
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):  # a full disk is noticed where it matters
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}")
+        yield
+    finally:
+        lock.release()
+
+
+def _sync(folder: Path) -> None:
+    """Make a new name survive a power cut, where the system allows it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

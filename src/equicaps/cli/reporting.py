@@ -1,0 +1,43 @@
+"""No stack trace for a user's mistake. Exit codes: 0 done, 1 failed or interrupted, 2 usage error."""
+
+import contextlib
+from collections.abc import Iterator
+
+import typer
+from rich.console import Console
+
+from equicaps.errors import EquicapsError, UsageError
+
+FAILED, USAGE = 1, 2
+
+
+@contextlib.contextmanager
+def reported(console: Console) -> Iterator[None]:
+    """Turn expected failures into one line and an exit code."""
+    try:
+        yield
+    except UsageError as error:
+        raise fail(console, str(error), USAGE) from error
+    except EquicapsError as error:
+        raise fail(console, str(error), FAILED) from error
+    except KeyboardInterrupt as error:
+        raise fail(console, str(error) or "interrupted; what was saved before is unchanged.", FAILED) from error
+
+
+@contextlib.contextmanager
+def settings_reported(console: Console) -> Iterator[None]:
+    """While settings and data are read, values that make no sense and files that are not there are usage errors."""
+    with reported(console):
+        try:
+            yield
+        except EquicapsError:
+            raise
+        except (ValueError, OSError) as error:
+            raise fail(console, str(error), USAGE) from error
+
+
+def fail(console: Console, message: str, code: int) -> typer.Exit:
+    """Print what is wrong; raise the result."""
+    console.print("[red]error:[/red] ", end="")
+    console.print(message, markup=False, highlight=False, soft_wrap=True)
+    return typer.Exit(code)

@@ -1,0 +1,25 @@
+"""Pixels and geometry: reading, preparing, rotating and measuring images; knows no data sets and no networks."""
+
+from equicaps.images.augmentation import ROTATED, TRANSLATED, UPRIGHT, Augmentation, Views
+from equicaps.images.moments import Centroid, PrincipalAxis, angle_difference, centroid, principal_axis
+from equicaps.images.prepare import ImageFormat, ImageLike, prepare, read, square
+from equicaps.images.rotation import rotate
+
+__all__ = [
+    "ROTATED",
+    "TRANSLATED",
+    "UPRIGHT",
+    "Augmentation",
+    "Centroid",
+    "ImageFormat",
+    "ImageLike",
+    "PrincipalAxis",
+    "Views",
+    "angle_difference",
+    "centroid",
+    "prepare",
+    "principal_axis",
+    "read",
+    "rotate",
+    "square",
+]

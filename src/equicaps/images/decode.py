@@ -1,0 +1,139 @@
+"""Reading image files of any kind, safely; needs Pillow."""
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equicaps.errors import DamagedFileError, MissingPackageError, NotFoundError
+
+try:
+    from PIL import Image, ImageOps, UnidentifiedImageError
+except ImportError as error:
+    raise MissingPackageError("Image files need Pillow: pip install 'equicaps[data]'.") from error
+
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".pbm"})
+MEGAPIXELS = 50
+"""Larger images are refused before they are decoded: a small file can unpack to gigabytes."""
+
+
+def find_images(paths: Sequence[Path]) -> list[Path]:
+    """The files as given, whatever their names, and for a folder every image in and below it, sorted; each once.
+
+    Raises:
+        NotFoundError: naming what is not there, or a folder without images.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+            inside = [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+            if not inside:
+                raise NotFoundError(f"{path} holds no image ({', '.join(sorted(SUFFIXES))}).")
+            found |= dict.fromkeys(inside)
+        elif path.exists():
+            found[path] = None
+        else:
+            raise NotFoundError(f"{path} does not exist; expected an image or a folder of images.")
+    return list(found)
+
+
+def image_size(path: Path) -> tuple[int, int]:
+    """Width and height from the file's header."""
+    with _opened(path) as picture:
+        return picture.size
+
+
+def open_image(path: Path) -> Image.Image:
+    """The picture in its own mode and resolution, turned as its EXIF data say. Of several frames, the first."""
+    with _explained(path), _opened(path) as picture:
+        return ImageOps.exif_transpose(picture)
+
+
+def decode_image(content: bytes, name: str, *, formats: tuple[str, ...] | None = None) -> Image.Image:
+    """Like :func:`open_image` for the content of a file, with a name for messages; of these formats only, if given."""
+    with _explained(name):
+        return ImageOps.exif_transpose(_header(io.BytesIO(content), name, formats))
+
+
+def pixels(picture: Image.Image) -> Tensor:
+    """All pixels in [0, 1], shape (channels, height, width): one channel if it is grey, otherwise three.
+
+    Transparent parts are black. Floating-point pictures are refused: the range of their values is not known.
+    """
+    return _grey_if_possible(torch.stack([torch.from_numpy(np.array(channel)) for channel in _channels(picture)]))
+
+
+def read_pixels(source: str | Path | bytes) -> Tensor:
+    """:func:`pixels` of a file, given by its path or its content."""
+    name = "the image" if isinstance(source, bytes) else source
+    with _explained(name):
+        return pixels(decode_image(source, "the image") if isinstance(source, bytes) else open_image(Path(source)))
+
+
+def _grey_if_possible(image: Tensor) -> Tensor:
+    return image[:1] if bool((image == image[:1]).all()) else image
+
+
+@contextlib.contextmanager
+def _explained(path: Path | str) -> Iterator[None]:
+    try:
+        yield
+    except (DamagedFileError, MemoryError):
+        raise
+    except OSError as error:
+        if error.errno is not None:  # of the file system, not of a decoder
+            raise
+        raise DamagedFileError(f"{path} is truncated or corrupted: {error}. Mend it or take it out.") from error
+    except Exception as error:  # Pillow raises whatever its decoders trip over
+        raise DamagedFileError(f"{path} is truncated or corrupted: {error}. Mend it or take it out.") from error
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
+    """The image with its header read and its pixels not yet."""
+    with path.open("rb") as file:
+        yield _header(file, path)
+
+
+def _header(
+    file: io.BufferedReader | io.BytesIO, name: Path | str, formats: tuple[str, ...] | None = None
+) -> Image.Image:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            picture = Image.open(file, formats=formats)
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
+        raise DamagedFileError(f"{name} is refused: {error}") from error
+    except UnidentifiedImageError as error:
+        raise DamagedFileError(f"{name} is not a readable image: its format is not known.") from error
+    except Exception as error:  # broken headers raise nearly anything
+        raise DamagedFileError(f"{name} is not a readable image: {error}. Mend it or take it out.") from error
+    width, height = picture.size
+    if width * height > MEGAPIXELS * 10**6:
+        raise DamagedFileError(
+            f"{name} is refused: {width}x{height} is more than {MEGAPIXELS} megapixels; make it smaller first."
+        )
+    return picture
+
+
+def _channels(picture: Image.Image) -> tuple[Image.Image, ...]:
+    """Floating-point images of values in [0, 1]."""
+    if picture.mode == "F":
+        raise ValueError("its floating-point values have no known range")
+    if picture.mode.startswith("I"):  # 16 bits
+        return (_scaled(picture, 65535),)
+    if "A" in picture.getbands() or "transparency" in picture.info:
+        picture = picture.convert("RGBA")
+        picture = Image.alpha_composite(Image.new("RGBA", picture.size, (0, 0, 0, 255)), picture)
+    grey = picture.mode in ("1", "L")
+    return tuple(_scaled(channel, 255) for channel in picture.convert("L" if grey else "RGB").split())
+
+
+def _scaled(channel: Image.Image, largest: int) -> Image.Image:
+    return Image.fromarray(np.clip(np.asarray(channel, dtype=np.float32) / largest, 0, 1))

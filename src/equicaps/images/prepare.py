@@ -1,0 +1,145 @@
+"""The one road from whatever a person has to what a network takes.
+
+Every step commutes with rotations by 90 degrees, for every size: a rotated image gives the rotated result.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from equicaps.models.sizes import pad_to
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+ImageLike: TypeAlias = Union[str, Path, bytes, "Image", NDArray[Any], Tensor]
+"""A file's path or content, a Pillow image, an array or a tensor; arrays and tensors may hold a batch."""
+
+Images: TypeAlias = ImageLike | Sequence[ImageLike]
+
+GREY = (0.299, 0.587, 0.114)
+"""Weights of red, green and blue in perceived brightness (ITU-R BT.601)."""
+
+
+@dataclass(frozen=True)
+class ImageFormat:
+    """What a network takes.
+
+    Attributes:
+        channels: 1 for grey, 3 for colour.
+        size: side of the network's input.
+        frame: side to which images are resized before they are padded to ``size``.
+    """
+
+    channels: int
+    size: int
+    frame: int
+
+
+def prepare(images: Images, to: ImageFormat) -> Float[Tensor, "n {to.channels} {to.size} {to.size}"]:
+    """Everything a network needs done to images of any kind, size and colour."""
+    return torch.cat([fit(batch, to) for batch in read(images)])
+
+
+def read(images: Images) -> list[Float[Tensor, "_ _ _ _"]]:
+    """Batches of floats in [0, 1], shape (n, channels, height, width): one for each entry of a sequence.
+
+    Tensors and arrays have shape (height, width), (n, height, width) or (n, channels, height, width); arrays may also
+    end with 3 or 4 channels. Integers are divided by the largest value of their type. Transparent parts become black.
+    """
+    if isinstance(images, Tensor):
+        return [_from_tensor(images)]
+    if isinstance(images, np.ndarray):
+        return [_from_array(images)]
+    if isinstance(images, str | Path | bytes) or _is_picture(images):
+        return [_from_picture(images).unsqueeze(0)]
+    if isinstance(images, list | tuple):
+        if not images:
+            raise ValueError("images: the sequence is empty; give at least one image.")
+        return [batch for image in images for batch in read(image)]
+    raise TypeError(
+        "images must be a torch.Tensor, a numpy array, a Pillow image, a file's path or bytes, or a sequence of those, "
+        f"but is {type(images).__name__}."
+    )
+
+
+def fit(
+    images: Float[Tensor, "n _channels _height _width"], to: ImageFormat
+) -> Float[Tensor, "n {to.channels} {to.size} {to.size}"]:
+    """Convert the channels, pad to a square, resize to the frame and pad to the network's size.
+
+    Images that already have the network's size or the frame's are not resampled.
+    """
+    images = square(with_channels(images, to.channels))
+    if images.shape[-1] not in (to.size, to.frame):
+        sides = (to.frame, to.frame)
+        images = F.interpolate(images, sides, mode="bilinear", antialias=True, align_corners=False)
+    return pad_to(images, to.size, to.size)
+
+
+def square(images: Float[Tensor, "n channels height width"]) -> Float[Tensor, "n channels side side"]:
+    """Pad with black around the centre; where the difference is odd, between two pixels, by averaging."""
+    side = max(images.shape[-2:])
+    return pad_to(images, side, side)
+
+
+def with_channels(
+    images: Float[Tensor, "n _c height width"], channels: int
+) -> Float[Tensor, "n {channels} height width"]:
+    """Grey images in colour, or colour images in grey."""
+    if images.shape[1] == channels:
+        return images
+    if channels == 3:
+        return images.expand(-1, 3, -1, -1)
+    return torch.einsum("nchw,c->nhw", images, images.new_tensor(GREY)).unsqueeze(1)
+
+
+def _from_tensor(images: Tensor) -> Tensor:
+    if images.dtype == torch.bool:
+        images = images.float()
+    elif images.dtype in (torch.uint8, torch.uint16):
+        images = images.float() / torch.iinfo(images.dtype).max
+    elif images.dtype in (torch.float16, torch.bfloat16):
+        images = images.float()
+    if images.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"images must be bytes (uint8), uint16 or floats in [0, 1], but have dtype {images.dtype}.")
+    if images.ndim not in (2, 3, 4) or (images.ndim == 4 and images.shape[1] not in (1, 3, 4)):
+        raise ValueError(
+            "images must have shape (height, width), (n, height, width) or (n, channels, height, width) with 1, 3 or 4 "
+            f"channels, but have {tuple(images.shape)}."
+        )
+    if min(images.shape[-2:]) < 1:
+        raise ValueError(f"images have no pixels: shape {tuple(images.shape)}.")
+    if not images.isfinite().all():
+        raise ValueError("images contain NaN or infinite pixels; clean them first, for instance with torch.nan_to_num.")
+    if images.ndim == 2:
+        images = images.unsqueeze(0)
+    images = images.unsqueeze(1) if images.ndim == 3 else images
+    return images[:, :3] * images[:, 3:] if images.shape[1] == 4 else images
+
+
+def _from_array(images: NDArray[Any]) -> Tensor:
+    last = images.shape[-1] if images.ndim in (3, 4) else 0
+    if last in (3, 4) and not (images.ndim == 4 and images.shape[1] in (1, 3, 4)):  # channels last
+        images = np.moveaxis(images, -1, -3)
+        images = images[None] if images.ndim == 3 else images
+    return _from_tensor(torch.from_numpy(np.ascontiguousarray(images)))
+
+
+def _is_picture(image: object) -> bool:
+    """Whether it is a Pillow image; Pillow is not imported to find out."""
+    return type(image).__module__.startswith("PIL.")
+
+
+def _from_picture(image: Any) -> Tensor:
+    from equicaps.images import decode
+
+    return decode.pixels(image) if _is_picture(image) else decode.read_pixels(image)

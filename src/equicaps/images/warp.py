@@ -1,0 +1,38 @@
+"""Moving whole batches of images, each by an affine map of its own."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+Interpolation = Literal["bilinear", "bicubic"]
+
+
+def warp(
+    images: Float[Tensor, "n channels height width"],
+    back: Float[Tensor, "n 2 2"],
+    shift: Float[Tensor, "n 2"],
+    size: int,
+    interpolation: Interpolation = "bilinear",
+) -> Float[Tensor, "n channels {size} {size}"]:
+    """Sample each image, on a black background, at ``back @ (x - shift)`` for every pixel x of a square result.
+
+    Coordinates are pixels from the centre, x right and y up. Bicubic values can leave [0, 1]; they are clipped.
+
+    Args:
+        images: of any height and width.
+        back: the inverse of the linear map that the images undergo.
+        shift: where the centre goes to; applied after the linear map.
+        size: side of the result.
+        interpolation: between pixels.
+    """
+    height, width = images.shape[-2:]
+    flip = back.new_tensor([[1.0, -1.0], [-1.0, 1.0]])  # in image rows y points down
+    scale = back.new_tensor([[size / width], [size / height]])  # grid_sample measures in half sides
+    theta = back * flip * scale
+    away = theta @ (shift * shift.new_tensor([-2 / size, 2 / size])).unsqueeze(-1)
+    grid = F.affine_grid(torch.cat((theta, away), -1), [len(images), 1, size, size], align_corners=False)
+    warped = F.grid_sample(images, grid, mode=interpolation, align_corners=False)
+    return warped.clamp(0, 1) if interpolation == "bicubic" else warped

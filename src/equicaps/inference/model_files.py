@@ -1,0 +1,74 @@
+"""Trained models in files: shipped with the package, or written by a training."""
+
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from equicaps._tensor_files import read_tensors, write_tensors
+from equicaps.errors import FileError, NotFoundError
+from equicaps.inference.card import Card
+from equicaps.inference.model import PoseModel
+from equicaps.models import Architecture, GroupCapsNet
+
+SHIPPED = ("digits", "digits-upright", "digits-plain")
+"""Models inside the package."""
+MODEL = "model.safetensors"
+"""What a training writes into its folder."""
+
+
+def load(name: str | Path) -> PoseModel:
+    """A trained model: one of :data:`SHIPPED`, or the ``model.safetensors`` of a training, or its folder.
+
+    ``model.predict(images)`` gives ``labels``, ``confidence`` and ``angles``; ``model.network`` is the
+    :class:`GroupCapsNet`, ``model.card`` says what is known about it.
+    """
+    path = _find(name)
+    network, content = read_model(path)
+    stem = path.resolve().parent.name if path.name == MODEL else path.stem  # every training writes that name
+    try:
+        return PoseModel(network, Card.of(stem, content))
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{path} has a card that this equicaps cannot read: {error}") from error
+
+
+def save_model(path: Path, network: GroupCapsNet, content: Mapping[str, Any]) -> None:
+    """Weights with their description: a config with ``model``, and ``classes``, ``data``, ``figures``.
+
+    Decoders, which only draw, are stored in half precision.
+    """
+    tensors = {
+        key: value.half() if key.startswith("decoder.") else value for key, value in network.state_dict().items()
+    }
+    write_tensors(path, "model", tensors, content)
+
+
+def read_model(path: Path | str) -> tuple[GroupCapsNet, dict[str, Any]]:
+    """A trained network in eval mode, and everything that its file says about it."""
+    tensors, content = read_tensors(Path(path), "model")
+    try:
+        network = Architecture(**content["config"]["model"]).build(seed=0)
+        network.load_state_dict(tensors)
+        count = len(content["classes"])
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FileError(f"{path} holds a network that this equicaps cannot build: {reason}") from error
+    if count != network.body.config.num_classes:
+        raise FileError(f"{path} names {count} classes, but its network has {network.body.config.num_classes}.")
+    return network.eval(), content
+
+
+def _find(name: str | Path) -> Path:
+    if name in SHIPPED:
+        return Path(str(files("equicaps.inference") / "weights" / f"{name}.safetensors"))
+    path = Path(name)
+    if not path.exists():
+        raise NotFoundError(
+            f"there is no model {str(name)!r}: give {', '.join(SHIPPED)}, or a file or folder of a training."
+        )
+    if path.is_dir() and not (path / MODEL).exists():
+        raise NotFoundError(
+            f"{path} holds no {MODEL}: it is not the folder of a finished training; an interrupted one continues with "
+            "equicaps train DATA --resume --out FOLDER."
+        )
+    return path / MODEL if path.is_dir() else path

@@ -1,0 +1,36 @@
+"""Which network, as plain values: what a config or a model file stores."""
+
+from dataclasses import dataclass
+
+import torch
+
+from equicaps._checks import check_choice
+from equicaps.models.network import PRESETS, GroupCapsNet
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """The arguments of :meth:`GroupCapsNet.from_preset`."""
+
+    preset: str = "steerable"
+    num_classes: int = 10
+    in_channels: int = 1
+    image_size: int = 32
+    pad: bool = False
+    decoder: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("preset", self.preset, tuple(PRESETS))
+
+    def build(self, seed: int) -> GroupCapsNet:
+        """The network with seeded weights; leaves torch's global generator as it was."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return GroupCapsNet.from_preset(
+                self.preset,
+                num_classes=self.num_classes,
+                in_channels=self.in_channels,
+                image_size=self.image_size,
+                pad=self.pad,
+                decoder=self.decoder,
+            )

@@ -1,0 +1,84 @@
+"""Trained weights as ONNX and torch.export: the same answers on 1,000 digits; and the comparison can fail."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from equicaps import load
+from equicaps.data import embedded_digits
+from equicaps.images import rotate
+from equicaps.inference import export
+
+
+def turned_digits(count):
+    degrees = 360 * torch.rand(count, generator=torch.Generator().manual_seed(1))
+    return rotate(embedded_digits("test").images[:count], degrees, 32)
+
+
+@pytest.mark.usefixtures("plain")
+def test_onnx_and_torch_agree_to_1e_minus_5_on_1000_digits(tmp_path):
+    import onnx
+
+    from equicaps import load
+    from equicaps.inference import export  # the plain ones
+
+    network = load("digits").network
+    content = export.to_onnx(network, export.notes_of(("a", "b"), (0.0, 1.0), 28, "counter-clockwise"))
+    model = onnx.load_from_string(content)
+    assert [entry.name for entry in model.graph.output] == ["scores", "agreements", "poses"]
+    assert {entry.key: entry.value for entry in model.metadata_props}["classes"] == '["a", "b"]'
+    found = export.compare(network, export.run_onnx(content), turned_digits(1000))
+    assert found.holds, found
+    assert found.images == 1000
+    assert found.scores > 0  # two programs, not one compared with itself
+    assert found.precise[0] < 1e-5
+    assert max(found.precise[1], found.all_poses) < 1e-4
+
+
+@pytest.fixture(scope="module")
+def network():
+    return load("digits-upright").network
+
+
+def program(network, scores=0.0, agreements=0.0, poses=0.0):
+    """The network itself, off by so much (poses turned)."""
+    c, s = torch.cos(torch.tensor(poses)), torch.sin(torch.tensor(poses))
+    turn = torch.stack((torch.stack((c, s)), torch.stack((-s, c))))
+
+    @torch.no_grad()
+    def run(images):
+        output = network(images)
+        return output.scores + scores, output.activations + agreements, output.poses @ turn
+
+    return run
+
+
+def test_the_network_agrees_with_itself(network):
+    found = export.compare(network, program(network), turned_digits(20))
+    assert found.holds
+    assert found.scores == found.agreements == found.labels_changed == 0
+
+
+@pytest.mark.parametrize("off", [{"scores": 5e-4}, {"agreements": 3e-5}, {"poses": 3e-5}], ids=str)
+def test_each_output_is_compared(network, off):
+    """Control."""
+    found = export.compare(network, program(network, **off), turned_digits(20))
+    assert not found.holds
+    [(name, _)] = off.items()
+    assert getattr(found, name) > export.ALLOWED
+
+
+def test_poses_may_be_off_by_three_times_what_float32_rounds_in_the_network():
+    found = export.Agreement(10, 0, 0.0, 0.0, 3e-5, 3e-5, (0.0, 2e-5), rounding=1.1e-5)
+    assert found.holds
+    assert not replace(found, rounding=9e-6).holds
+    assert not replace(found, scores=2e-5).holds
+
+
+def test_changed_labels_are_counted(network):
+    def reversed_scores(images):
+        scores, agreements, poses = program(network)(images)
+        return -scores, agreements, poses
+
+    assert export.compare(network, reversed_scores, turned_digits(20)).labels_changed == 20

@@ -1,0 +1,159 @@
+import math
+
+import pytest
+import torch
+from commands import save_network
+
+import equicaps
+from equicaps.data import embedded_digits
+from equicaps.errors import FileError
+from equicaps.images import rotate
+from equicaps.images.prepare import to_network
+from equicaps.inference import Card, PoseModel
+from equicaps.metrics import class_zeros
+from equicaps.models import CapsOutput, GroupCapsNet
+
+
+@pytest.fixture(scope="module")
+def model():
+    """An untrained network with settled statistics: its labels mean nothing, its guarantees hold."""
+    torch.manual_seed(0)
+    network = GroupCapsNet.from_preset("steerable")
+    network.train()(rotate(embedded_digits("train").images[:64], torch.zeros(64), 32))
+    card = Card("test", "", "", tuple("abcdefghij"), tuple(map(float, range(0, 100, 10))), frame=28)
+    return PoseModel(network, card)
+
+
+def digits(count, size):
+    """Bytes, of any size."""
+    images = embedded_digits("test").images[:count]
+    resized = torch.nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
+    return (resized.clamp(0, 1) * 255).round().to(torch.uint8)
+
+
+@pytest.mark.parametrize("size", [(28, 28), (32, 32), (57, 57), (64, 100), (41, 30)], ids=str)
+def test_labels_stay_and_angles_turn_with_the_image(model, size):
+    images = digits(20, size)
+    still = model.predict(images)
+    for quarters in (1, 2, 3):
+        turned = model.predict(torch.rot90(images, quarters, (-2, -1)))
+        assert torch.equal(turned.labels, still.labels)
+        torch.testing.assert_close(turned.confidence, still.confidence, atol=1e-4, rtol=0)
+        defined = ~still.angles.isnan()
+        difference = (turned.angles - still.angles - 90 * quarters)[defined]
+        assert defined.any()
+        assert (180 - (180 - difference) % 360).abs().max() < 0.1
+
+
+def test_angles_are_read_against_the_zero_of_the_class(model):
+    poses = torch.zeros(1, 10, 2)
+    poses[0, 3] = torch.tensor([math.cos(math.radians(75)), math.sin(math.radians(75))])
+    output = CapsOutput(torch.zeros(1, 10), torch.zeros(1, 10), poses)
+    assert model.angles(output, torch.tensor([3])).item() == pytest.approx(45, abs=1e-3)
+    assert model.angles(output, torch.tensor([2])).isnan().item()  # no pose
+
+
+def test_an_image_and_its_quarter_turns_are_set_upright_alike(model):
+    images = digits(20, (28, 28))
+    upright = model.upright(images)
+    for quarters in (1, 2, 3):
+        torch.testing.assert_close(model.upright(torch.rot90(images, quarters, (-2, -1))), upright, atol=2e-3, rtol=0)
+    assert (upright - images / 255).abs().max() > 0.1  # it does turn
+
+
+def test_an_image_without_a_pose_stays_as_it_is(model):
+    blank = torch.full((2, 32, 32), 0.5)
+    assert model.predict(blank).angles.isnan().all()
+    torch.testing.assert_close(model.upright(blank), blank.unsqueeze(1))
+
+
+def test_grey_colour_bytes_and_floats_are_read_alike(model):
+    images = digits(5, (28, 28))
+    grey = model.predict(images)
+    for same in (images[:, 0], images.float() / 255, images.expand(-1, 3, -1, -1), images.double() / 255):
+        torch.testing.assert_close(model.predict(same).confidence, grey.confidence, atol=1e-4, rtol=0)
+    assert model.predict(images[0, 0]).labels.shape == (1,)
+    assert grey.names == [model.card.classes[k] for k in grey.labels]
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_bad_images_are_explained(model):
+    with pytest.raises(TypeError, match=r"must be a torch\.Tensor, but is list; try torch\.as_tensor"):
+        model.predict([[0.0]])
+    with pytest.raises(TypeError, match=r"bytes \(uint8\) or floats in \[0, 1\], but have dtype torch.int64"):
+        model.predict(torch.zeros(28, 28, dtype=torch.int64))
+    with pytest.raises(ValueError, match=r"with 1 or 3 channels, but have \(1, 2, 28, 28\)"):
+        model.predict(torch.zeros(1, 2, 28, 28))
+    with pytest.raises(ValueError, match="NaN or infinite pixels"):
+        model.predict(torch.full((28, 28), torch.nan))
+    with pytest.raises(ValueError, match="have no pixels"):
+        model.predict(torch.zeros(2, 0, 28))
+
+
+def test_unknown_models_are_refused_with_what_there_is(tmp_path):
+    with pytest.raises(
+        FileError, match=r"no model 'digitz': it is neither shipped \(digits, digits-upright, digits-plain\)"
+    ):
+        equicaps.load("digitz")
+    with pytest.raises(FileError, match="neither shipped"):
+        equicaps.load(tmp_path)
+    with pytest.raises(AttributeError, match="has no attribute 'lood'"):
+        equicaps.lood  # noqa: B018
+
+
+def test_zeros_are_the_mean_angles_of_upright_images():
+    angles = torch.deg2rad(torch.tensor([10.0, 30.0, -170.0, 170.0]))
+    poses = torch.stack((angles.cos(), angles.sin()), -1).unsqueeze(1).expand(-1, 3, 2)
+    labels = torch.tensor([0, 0, 1, 1])
+
+    def network(images):
+        return CapsOutput(torch.zeros(4, 3), torch.zeros(4, 3), poses)
+
+    zeros = class_zeros(network, torch.zeros(4, 1, 2, 2), labels, classes=3)
+    assert zeros[0] == pytest.approx(20, abs=1e-3)
+    assert abs(zeros[1]) == pytest.approx(180, abs=1e-3)
+    assert zeros[2] == 0
+
+
+def test_a_card_needs_a_zero_for_every_class():
+    with pytest.raises(ValueError, match="2 classes, but 1 zero"):
+        Card("x", "", "", ("a", "b"), (0.0,))
+
+
+def test_values_are_not_clipped_in_silence(model):
+    with pytest.warns(UserWarning, match=r"expected in \[0, 1\], but range from 0 to 255"):
+        model.predict(digits(1, (28, 28)).float())
+
+
+@pytest.mark.parametrize("frame", [27, 28])
+def test_any_frame_is_padded_to_the_size(frame):
+    assert to_network(torch.rand(1, 1, 50, 50), 1, 32, frame).shape == (1, 1, 32, 32)
+
+
+def test_zeros_are_0_where_upright_images_do_not_agree():
+    angles = torch.deg2rad(torch.tensor([0.0, 120.0, 240.0, 10.0]))
+    poses = torch.stack((angles.cos(), angles.sin()), -1).unsqueeze(1)
+
+    def network(images):
+        return CapsOutput(torch.zeros(4, 1), torch.zeros(4, 1), poses)
+
+    assert class_zeros(network, torch.zeros(4, 1, 2, 2), torch.zeros(4, dtype=torch.int64), classes=1) == [0.0]
+
+
+def test_an_odd_frame_is_centred_between_pixels():
+    """As the training sees it, and commuting with quarter turns."""
+    images = torch.rand(3, 1, 27, 27)
+    ready = to_network(images, 1, 32, 27)
+    torch.testing.assert_close(ready, rotate(images, torch.zeros(3), 32))
+    turned = to_network(torch.rot90(images, 1, (-2, -1)), 1, 32, 27)
+    torch.testing.assert_close(turned, torch.rot90(ready, 1, (-2, -1)))
+
+
+def test_a_model_of_yours_is_called_as_its_folder(tmp_path, monkeypatch):
+    """Every training writes a ``model.safetensors``."""
+    path = save_network(tmp_path / "mine.safetensors")
+    assert equicaps.load(path).card.name == "mine"
+    (tmp_path / "bolts").mkdir()
+    path = path.rename(tmp_path / "bolts" / "model.safetensors")
+    monkeypatch.chdir(tmp_path / "bolts")
+    assert {equicaps.load(given).card.name for given in (path, path.parent, "model.safetensors", ".")} == {"bolts"}

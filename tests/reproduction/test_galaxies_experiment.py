@@ -1,0 +1,181 @@
+"""The walk-through's figures from made-up answers, and its page from a made-up record."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from equicaps.data import Dataset
+from equicaps.errors import UsageError
+from equicaps.images import principal_axis, rotate
+from equicaps.inference import Prediction
+from equicaps.models import CapsOutput, GroupCapsNet
+from reproduction.galaxies import METHODS, answers, axes, fit_offsets, spread, summary, turning
+from reproduction.galaxies_page import PAGE, PICTURE, draw, tables
+from reproduction.markdown import filled
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORD = ROOT / "results" / "galaxies.json"
+LABELS = torch.tensor([0, 0, 1, 1, 2, 2, 3, 3])
+
+
+EXACT = {"images": 16, "predictions_changed": 0, "scores": 1e-6, "activations": 1e-7, "poses": 1e-6}
+
+
+def run(labels, turned=None, quarters=None, seed=0):
+    """A training's record as far as the table needs it."""
+    quarters = quarters or [labels] * 3
+    return {
+        "config": {"model": {"preset": "steerable"}}, "settings": {"turned": True}, "parameters": 10, "seed": seed,
+        "images_seen": 64, "cpu_minutes": 0.5, "commit": "abc", "method": "steerable",
+        "test": {"as_they_are": labels, "any_angle": turned or labels, "quarters": quarters,
+                 "exactness": EXACT},
+    }  # fmt: skip
+
+
+RIGHT, HALF = "00112233", "00002222"
+
+
+def test_a_row_is_the_mean_over_seeds_with_its_interval():
+    row = summary([run(RIGHT), run(HALF, seed=1)], [run(RIGHT)], LABELS)
+    assert row["as_they_are"]["accuracy"] == 75.0
+    assert row["as_they_are"]["by_seed"] == [100.0, 50.0]
+    assert row["as_they_are"]["interval"] == pytest.approx((40.93, 92.85), abs=0.01)
+    assert row["as_they_are"]["by_class"] == [100.0, 50.0, 100.0, 50.0]
+    assert row["as_they_are"]["balanced_accuracy"] == 75.0
+    assert row["as_they_are"]["less_than_reference"] == -25.0
+    assert row["as_they_are"]["plus_minus"] == pytest.approx(196 * 0.2673 / 8**0.5, abs=0.01)
+
+
+def test_answers_that_turning_changes_are_counted():
+    row = summary([run(RIGHT, turned=HALF, quarters=[RIGHT, HALF, RIGHT])], [run(RIGHT)], LABELS)
+    assert (row["quarter_turns_changed"], row["quarter_turns"]) == (4, 24)
+    assert row["any_angle_changed"] == 50.0
+
+
+def test_quarter_turns_change_no_answer_of_an_untrained_steerable_network():
+    network = GroupCapsNet.from_preset("steerable", num_classes=4).eval()
+    found = answers(network, torch.rand(6, 1, 32, 32))
+    assert found["quarters"] == [found["as_they_are"]] * 3
+    assert found["exactness"]["images"] == 12
+
+
+def bars(degrees):
+    bar = torch.zeros(1, 1, 48, 48)
+    bar[..., 22:26, 8:32] = torch.linspace(0.4, 1.0, 24)
+    return rotate(bar.expand(len(degrees), -1, -1, -1), degrees)
+
+
+class Oracle:
+    """Reads the pose off the centre of mass, with an offset of its own, and turns along."""
+
+    def predict(self, images):
+        offsets = torch.arange(48) - 23.5
+        pose = torch.stack(((images.sum((1, 2)) * offsets).sum(-1), -(images.sum((1, 3)) * offsets).sum(-1)), -1)
+        poses = torch.nn.functional.normalize(pose, dim=-1).unsqueeze(1).expand(-1, 4, 2)
+        output = CapsOutput(torch.ones(len(images), 4), torch.ones(len(images), 4), poses)
+        angles = torch.rad2deg(torch.atan2(poses[:, 0, 1], poses[:, 0, 0]))
+        labels = torch.zeros(len(images), dtype=torch.int64)
+        return Prediction(labels, torch.ones(len(images)), angles, output, ("a", "b", "c", "d"))
+
+
+def test_offsets_are_fitted_modulo_180_class_by_class():
+    axis = torch.tensor([10.0, 100.0, 179.0, 40.0, 60.0])
+    labels = torch.tensor([0, 0, 0, 2, 2])
+    angles = axis + torch.tensor([30.0, 210.0, 30.0, 90.0, -88.0])  # heads either way
+    offsets = fit_offsets(labels, angles, axis, torch.ones(5, dtype=torch.bool), classes=4, period=180)
+    assert offsets[0] == pytest.approx(30.0, abs=1e-3)
+    assert offsets[2] % 180 == pytest.approx(91.0, abs=1e-3)
+    assert spread(torch.tensor([-1.0, 2.0, 40.0]))["quartiles"] == [1.5, 2.0, 21.0]
+    assert spread(torch.zeros(0)) is None
+
+
+def test_a_pose_that_turns_along_has_no_error_and_one_that_does_not_has():
+    """With the control: a model that looks at nothing."""
+    data = Dataset("bars", bars(torch.tensor([0.0, 30.0, 100.0])), torch.zeros(3, dtype=torch.int64), ("a",))
+    everything = torch.ones(3, dtype=torch.bool)
+    for found, allowed in zip(turning(Oracle().predict, data, everything, [90.0, 37.5]), (1e-3, 1.5), strict=True):
+        assert max(found["pose_error_mean"], found["axis_error_median"]) < allowed
+        assert found["predictions_changed"] == 0
+
+    class Blind(Oracle):
+        def predict(self, images):
+            return super().predict(torch.ones_like(images) * torch.linspace(0, 1, 48))
+
+    [blind] = turning(Blind().predict, data, everything, [37.5])
+    assert blind["pose_error_median"] == pytest.approx(37.5, abs=0.01)
+
+
+def test_poses_of_the_oracle_agree_with_the_moments_and_those_of_other_sources_do_not():
+    """The oracle's pose is the direction of the light, which lies on the bar's axis; one offset is found, here none."""
+    names = ("a", "b", "c", "d")
+    angles = torch.tensor([0.0, 40.0, 75.0, 130.0, 200.0, 310.0])
+    valid, test = (Dataset("bars", bars(angles + more), torch.zeros(6, dtype=torch.int64), names) for more in (0, 25))
+    found = axes(Oracle().predict, valid, test)
+    for kind in ("axis", "centroid"):
+        assert found[kind]["differences"]["all"]["quartiles"][2] < 2
+        assert found[kind]["differences"]["b"] is None
+        assert found[kind]["control"]["quartiles"][0] > 20
+        assert found[kind]["offsets"][0] == pytest.approx(0.0, abs=1.5)
+    assert [row["degrees"] for row in found["curve"]][::6] == [0.0, 45.0, 90.0]
+
+
+@pytest.fixture
+def record():
+    found = {"sources": 6, "quartiles": [2.0, 5.0, 11.0]}
+    curve = [{"degrees": 7.5, "predictions_changed": 2, "pose_error_median": 1.0, "pose_error_mean": 2.0,
+              "axis_error_median": 0.5}]  # fmt: skip
+    classes = ["FRI", "FRII", "Compact", "Bent"]
+    kind = {"differences": dict.fromkeys(["all", *classes], found) | {"Compact": None}, "control": found,
+            "poses": [30.0, None] * 4, "expected": [40.0, None] * 4}  # fmt: skip
+    measured = {"axis": kind, "centroid": kind, "curve": curve, "predicted": "0" * 8}
+    trial = {"trial": "some crop", "valid_accuracy_any_angle": 75.5, "images_seen": 4000, "cpu_minutes": 0.85}
+    runs = [run(RIGHT), run(HALF, seed=1)]
+    return {
+        "data": {"images": 8, "classes": classes},
+        "trials": [trial],
+        "runs": [{**entry, "axes": measured} for entry in runs],
+        "rows": {method: summary(runs, runs[:1], LABELS) for method in METHODS},
+    }  # fmt: skip
+
+
+def test_tables_say_what_the_record_says(record):
+    made = tables(record)
+    assert "75.0 % (40.9 to 92.9)" in made["results"]
+    assert "-25.0 ± 18.5" in made["results"]
+    assert "0 of 48" in made["results"]
+    assert "(6) | 5.0° (2.0 to 11.0)" in made["axes"]
+    assert ("45°" in made["axes"], "90°" in made["directions"]) == (True, True)
+    assert "Compact (0) | none" in made["axes"]
+    assert "| 7.5° | 2 | 1.00° | 2.00° | 0.50° |" in made["turning"]
+    assert "| some crop | 75.5 % | 4,000 | 0.8 |" in made["trials"]
+    changed = copy.deepcopy(record)
+    changed["rows"]["cnn"]["any_angle"]["accuracy"] = 12.3
+    assert tables(changed)["results"] != made["results"]
+
+
+def test_blocks_are_replaced_and_missing_ones_refused(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- results: by hand? no -->\nold\n<!-- end of results -->\nb\n")
+    text = filled(page, {"results": "new \\1\n"})
+    assert text == "a\n<!-- results: by hand? no -->\n\nnew \\1\n\n<!-- end of results -->\nb\n"
+    page.write_text(text)
+    assert filled(page, {"results": "new \\1\n"}) == text
+    with pytest.raises(UsageError, match="must hold '<!-- axes: "):
+        filled(page, {"axes": ""})
+
+
+def test_the_picture_is_drawn(record, tmp_path):
+    images = bars(torch.arange(8) * 20.0)
+    data = Dataset("bars", images, LABELS, ("FRI", "FRII", "Compact", "Bent"))
+    assert principal_axis(images[:, 0]).roundness.max() < 0.5
+    draw(tmp_path / "picture.png", record, data)
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_page_holds_what_the_committed_record_gives():
+    text = filled(ROOT / PAGE, tables(json.loads(RECORD.read_text())))
+    assert text == (ROOT / PAGE).read_text(encoding="utf-8"), "run python experiments/galaxies.py --page"
+    assert (ROOT / PICTURE).stat().st_size < 300_000
