@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from equicaps.metrics import accuracy, balanced_accuracy, evaluate, exactness, pose_errors, wilson_interval
+from equicaps.metrics import accuracy, balanced_accuracy, exactness, pose_errors, wilson_interval
 from equicaps.models import CapsOutput
+from equicaps.training.evaluation import evaluate
 
 
 def brightest_side(images):

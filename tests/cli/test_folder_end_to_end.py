@@ -14,8 +14,8 @@ import pytest
 import torch
 from PIL import Image, ImageDraw
 
-from equicaps.images.decode import open_image, read_pixels
-from equicaps.images.prepare import to_network
+from equicaps.images.decode import open_image
+from equicaps.images.prepare import ImageFormat, prepare
 
 SHAPES = {
     "flag": ((-8, -16), (-8, 16), (12, 9), (-4, 2), (-4, -16)),
@@ -94,7 +94,7 @@ def test_a_folder_trains_predicts_uprights_and_exports(workplace):
     assert exported["holds"]
     session = onnxruntime.InferenceSession(here / "shapes.onnx", providers=["CPUExecutionProvider"])
     classes = json.loads(session.get_modelmeta().custom_metadata_map["classes"])
-    images = torch.cat([to_network(read_pixels(here / entry["file"])[None], 1, 32, 32) for entry in found["images"]])
+    images = prepare([here / entry["file"] for entry in found["images"]], ImageFormat(1, 32, 32))
     scores = session.run(["scores"], {"images": images.numpy()})[0]
     for row, entry in zip(scores, found["images"], strict=True):
         assert dict(zip(classes, row.tolist(), strict=True)) == pytest.approx(entry["scores"], abs=1e-3)

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from equicaps.cli.main import app
 from equicaps.errors import DamagedFileError, FileError
-from equicaps.images.decode import open_image, read_image, read_pixels
+from equicaps.images.decode import open_image, read_pixels
+from equicaps.images.prepare import ImageFormat, prepare
 from equicaps.inference import load
 
 BUDGET = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -54,7 +55,7 @@ def test_damaged_images_are_read_or_refused(tmp_path, kind, edits, kept):
     assert pixels.ndim == 3
     assert pixels.shape[0] in (1, 3)
     assert 0 <= pixels.min() <= pixels.max() <= 1
-    assert read_image(path, 16).shape[1:] == (16, 16)
+    assert prepare(path, ImageFormat(1, 16, 16)).shape == (1, 1, 16, 16)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -170,13 +171,12 @@ words = st.lists(
 def test_any_words_end_with_an_exit_code(tmp_path, monkeypatch, command, words):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EQUICAPS_OFFLINE", "1")
-    for name in ("predict_files", "find_images"):  # no real work: "/" is a folder with images somewhere
-        monkeypatch.setattr(f"equicaps.cli.predict.{name}", lambda *arguments, **options: [])
-        monkeypatch.setattr(f"equicaps.cli.upright.{name}", lambda *arguments, **options: [])
+    monkeypatch.setattr("equicaps.PoseModel.predict_files", lambda *arguments, **options: [])
+    for name in ("predict", "upright"):  # no real work: "/" is a folder with images somewhere
+        monkeypatch.setattr(f"equicaps.cli.{name}.find_images", lambda *arguments, **options: [])
     monkeypatch.setattr("equicaps.serve.run", lambda app, on: None)
     for place in (
-        "export.to_onnx",
-        "export.to_torch_export",
+        "export.export_model",
         "audit.measure",
         "bench.measure",
         "data.load_folder",

@@ -61,7 +61,7 @@ def test_the_audit_says_which_images_it_counts_and_whether_their_ground_is_the_m
 
 def test_without_matplotlib_the_audit_says_so_before_it_measures(run, model_file, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr("equicaps.inference.audit.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("equicaps.drawing.importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("equicaps.cli.audit.measure", lambda *given, **options: pytest.fail("it measured"))
     assert failed_cleanly(run("audit", model_file, "--out", tmp_path / "audit"), 1, "pip install 'equicaps[figures]'")
 
@@ -168,10 +168,10 @@ def faked(monkeypatch):
     """Export costs seconds and does not trace checked code: a stand-in program, off by so much."""
 
     def pretend(error):
-        monkeypatch.setattr("equicaps.cli.export.to_onnx", lambda network, notes: b"program")
-        monkeypatch.setattr("equicaps.cli.export.run_onnx", lambda content: None)
-        found = exporting.Agreement(1000, 0, error, 0.0, 0.0, 0.0, (0.0, 0.0))
-        monkeypatch.setattr("equicaps.cli.export.compare", lambda network, program, images: found)
+        monkeypatch.setattr("equicaps.inference.export.to_onnx", lambda network, notes: b"program")
+        monkeypatch.setattr("equicaps.inference.export.run_onnx", lambda content: None)
+        found = exporting.Comparison(1000, 0, error, 0.0, 0.0, 0.0, (0.0, 0.0))
+        monkeypatch.setattr("equicaps.inference.export.compare", lambda network, program, images: found)
 
     return pretend
 

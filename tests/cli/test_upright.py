@@ -18,7 +18,7 @@ def angle(monkeypatch):
     def pretend(degrees):
         answer = Answer("7", 1.0, degrees, "7", 1.0, {}, {})
         monkeypatch.setattr(
-            "equicaps.cli.upright.predict_files", lambda model, files, invert: ((file, answer) for file in files)
+            "equicaps.PoseModel.predict_files", lambda model, files, invert: ((file, answer) for file in files)
         )
 
     return pretend

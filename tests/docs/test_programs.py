@@ -13,7 +13,6 @@ from PIL import Image
 
 from equicaps import load
 from equicaps.data import embedded_digits
-from equicaps.inference.prediction import predict_files
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -86,7 +85,7 @@ def test_the_program_without_torch_prepares_images_as_predict_does(read_onnx, tm
     model = load("digits-upright")
     file = tmp_path / "a.png"
     Image.fromarray(PICTURES[name]()).save(file)
-    [(_, expected)] = predict_files(model, [file])
+    [(_, expected)] = model.predict_files([file])
     prepared = torch.from_numpy(read_onnx.prepare(str(file), 1, model.card.frame, model.network.image_size)[None])
     with torch.no_grad():
         scores = model.network(prepared).scores[0].tolist()

@@ -85,7 +85,11 @@ def test_without_a_backbone_it_tells_images_and_angles(model, images):
 def test_the_backbone_trains_and_the_model_does_not(model, images):
     backbone = lopsided()
     canonical = equicaps.Canonicalizer(model, backbone, returns="maps")
-    assert sum(p.numel() for p in canonical.parameters()) == sum(p.numel() for p in backbone.parameters())
+    trained = [p for p in canonical.parameters() if p.requires_grad]
+    assert sum(p.numel() for p in trained) == sum(p.numel() for p in backbone.parameters())
+    assert not canonical.train().model.training  # its batch statistics stay those of its training
+    assert canonical.backbone.training
+    assert all(p.requires_grad for p in model.parameters())  # the caller's own model can still be trained
     canonical(images.clone().requires_grad_()).square().mean().backward()
     assert all(p.grad.abs().sum() > 0 for p in backbone.parameters())
     assert all(p.grad is None for p in model.network.parameters())

@@ -23,8 +23,10 @@ def test_onnx_and_torch_agree_to_1e_minus_5_on_1000_digits(tmp_path):
     from equicaps import load
     from equicaps.inference import export  # the plain ones
 
+    from equicaps.inference import Card
+
     network = load("digits").network
-    content = export.to_onnx(network, export.notes_of(("a", "b"), (0.0, 1.0), 28, "counter-clockwise"))
+    content = export.to_onnx(network, export.notes_of(Card("x", "", "", ("a", "b"), (0.0, 1.0))))
     model = onnx.load_from_string(content)
     assert [entry.name for entry in model.graph.output] == ["scores", "agreements", "poses"]
     assert {entry.key: entry.value for entry in model.metadata_props}["classes"] == '["a", "b"]'
@@ -70,7 +72,7 @@ def test_each_output_is_compared(network, off):
 
 
 def test_poses_may_be_off_by_three_times_what_float32_rounds_in_the_network():
-    found = export.Agreement(10, 0, 0.0, 0.0, 3e-5, 3e-5, (0.0, 2e-5), rounding=1.1e-5)
+    found = export.Comparison(10, 0, 0.0, 0.0, 3e-5, 3e-5, (0.0, 2e-5), rounding=1.1e-5)
     assert found.holds
     assert not replace(found, rounding=9e-6).holds
     assert not replace(found, scores=2e-5).holds

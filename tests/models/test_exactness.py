@@ -8,8 +8,8 @@ import torch
 import equicaps
 from equicaps.data import embedded_digits
 from equicaps.images import rotate
-from equicaps.inference.model_files import load_model
-from equicaps.metrics import evaluate, exactness
+from equicaps.metrics import exactness
+from equicaps.training.evaluation import evaluate
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = 250
@@ -22,7 +22,7 @@ def trained(request):
     """The shipped models, and the paper's network after 15 CPU-minutes of training."""
     if request.param != "paper":
         return request.param, equicaps.load(request.param).network
-    return "paper", load_model(ROOT / "results" / "runs" / "rotated-paper.safetensors").network.eval()
+    return "paper", equicaps.load(ROOT / "results" / "runs" / "rotated-paper.safetensors").network
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["upright", "turned"])

@@ -36,13 +36,13 @@ def test_every_preset_is_a_torch_program_for_any_batch_size(name):
 
 @pytest.mark.usefixtures("plain")
 def test_what_cannot_be_exported_is_one_line():
-    from equicaps.errors import TrainingError
+    from equicaps.errors import ExportError
     from equicaps.inference.export import to_torch_export
     from equicaps.models import GroupCapsNet
 
     network = GroupCapsNet.from_preset("steerable_cnn").eval()
     network.body.register_forward_pre_hook(lambda body, images: int("no\nnumber"))
-    with pytest.raises(TrainingError, match=r"^torch\.export cannot export this network with torch \S+ \(.*\)\.$"):
+    with pytest.raises(ExportError, match=r"^torch\.export cannot export this network with torch \S+ \(.*\)\.$"):
         to_torch_export(network)
 
 

@@ -1,5 +1,6 @@
 """A trained capsule network as a canonicaliser: any backbone becomes invariant or equivariant."""
 
+import copy
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -49,7 +50,7 @@ class Canonicalizer(nn.Module):
         super().__init__()
         if returns not in ("invariant", "maps", "vectors"):
             raise ValueError(f"Canonicalizer: returns must be 'invariant', 'maps' or 'vectors', but is {returns!r}.")
-        self.model = model
+        self.model = copy.deepcopy(model).requires_grad_(False)
         self.backbone = backbone
         self.returns = returns
 

@@ -104,9 +104,10 @@ class PoseModel(nn.Module):
         """What the network's output says."""
         confidence, labels = torch.softmax(output.scores, dim=-1).max(-1)
         poses = self.network.body.config.poses
-        return Prediction(labels, confidence, self._angles(output, labels), output, self.classes, poses)
+        return Prediction(labels, confidence, self.angles(output, labels), output, self.classes, poses)
 
-    def _angles(self, output: CapsOutput, labels: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
+    def angles(self, output: CapsOutput, labels: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
+        """Degrees from the upright position of the given classes, in (-180, 180]; NaN without a pose."""
         if not self.network.body.config.poses:
             return torch.full_like(output.scores[:, 0], torch.nan)
         poses = output.poses[torch.arange(len(labels)), labels]
