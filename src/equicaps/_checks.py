@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
+
+from equicaps.numerics import OUT_OF_RANGE
 
 
 @runtime_checkable
@@ -145,3 +148,32 @@ def check_window_grid(where: str, size: tuple[int, int], kernel_size: int, strid
             f"stride {stride}: (size - {kernel_size}) must be a multiple of {stride}. "
             f"Nearest legal {'size' if lower == upper else 'sizes'}: {legal}; pad or crop the input."
         )
+
+
+def check_images(images: object, channels: int, dtype: torch.dtype) -> None:
+    """Raise unless ``images`` is a batch of images of the network's precision and number of channels."""
+    if not isinstance(images, Tensor):
+        raise TypeError(f"images must be a torch.Tensor, but is {type(images).__name__}.")
+    if not images.is_floating_point():
+        raise TypeError(
+            f"images must be floats in [0, 1], but have dtype {images.dtype}; for bytes use `images.float() / 255`."
+        )
+    if images.dtype != dtype and not torch.is_autocast_enabled(images.device.type):
+        raise TypeError(
+            f"images have dtype {images.dtype}, but the network computes in {dtype}: use `images.to({dtype})`, or "
+            f"`network.to({images.dtype})`."
+        )
+    if images.ndim != 4 or images.shape[1] != channels:
+        raise ValueError(f"images must have shape (batch, {channels}, height, width), but have {tuple(images.shape)}.")
+
+
+def check_values(images: Float[Tensor, "batch channels height width"]) -> str | None:
+    """Raise on pixels that are not finite; what to say, if anything, about values outside [0, 1]."""
+    if not images.numel():
+        return None
+    low, high = images.aminmax()
+    if not (low.isfinite() and high.isfinite()):
+        raise ValueError("images contain NaN or infinite pixels; clean them first, for instance with torch.nan_to_num.")
+    if low < -OUT_OF_RANGE or high > 1 + OUT_OF_RANGE:
+        return f"images are expected in [0, 1], but range from {low:.3g} to {high:.3g}; they are used as they are."
+    return None

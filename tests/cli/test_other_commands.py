@@ -39,7 +39,7 @@ def test_a_trained_network_gets_its_certificate(run, trained_file, tmp_path):
     assert all(entry["equivariance"] < entry["control"] for entry in found["layers"] if entry["degrees"] > 30)
     assert json.loads((tmp_path / "audit" / "audit.json").read_text()) == found
     assert open_image(tmp_path / "audit" / "audit.png").width > 500
-    assert failed_cleanly(run("audit", trained_file, *QUICK, "--out", tmp_path / "audit"), 2, "is already there")
+    assert failed_cleanly(run("audit", trained_file, *QUICK, "--out", tmp_path / "audit"), 2, "already exists")
 
 
 def test_the_audit_says_which_images_it_counts_and_whether_their_ground_is_the_models(run, tmp_path):
@@ -184,10 +184,10 @@ def test_an_export_that_differs_is_not_written(run, model_file, tmp_path, faked)
     faked(1e-6)
     made = run("export", model_file, "--out", target)
     assert made.exit_code == 0
-    assert "1,000 turned images of MNIST subset (test, 1,000 digits)" in made.stdout
+    assert "1,000 rotated images of MNIST subset (test, 1,000 digits)" in made.stdout
     assert "not of the model's classes" not in made.stdout
     assert target.read_bytes() == b"program"
-    assert failed_cleanly(run("export", model_file, "--out", target), 2, "is already there")
+    assert failed_cleanly(run("export", model_file, "--out", target), 2, "already exists")
     assert failed_cleanly(run("export", model_file, "--out", tmp_path), 2, "is a folder")
     assert failed_cleanly(run("export", model_file, "--to", "coreml"), 2, "coreml")
     assert failed_cleanly(run("export", model_file, "--out", "/dev/null/m.onnx"), 1, "cannot create the folder")

@@ -44,7 +44,7 @@ def test_ink_on_paper_is_noticed_and_read_inverted(run, folder, tmp_path):
     assert (expected["opposite_background"], wrong["opposite_background"]) == (False, True)
     assert "1 of 2 images have a bright background" in both.stderr
     assert "trained on images that are bright on dark background" in both.stderr
-    assert "Read them with --invert." in both.stderr
+    assert "Try again with --invert." in both.stderr
     right = run("predict", tmp_path / "paper.png", "--invert", *words)
     assert right.stderr == ""
     [found] = json.loads(right.stdout)["images"]

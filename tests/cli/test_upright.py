@@ -59,7 +59,7 @@ def test_at_other_angles_mode_and_size_stay(run, model_file, angle, tmp_path, mo
     result = run("upright", tmp_path / "a.png", "--out", tmp_path / "out", "--model", model_file, "--json")
     assert result.exit_code == 0, result.output
     [entry] = json.loads(result.stdout)["images"]
-    assert entry["turned_by"] == -100
+    assert entry["rotated_by"] == -100
     assert not entry["lossless"]
     made = open_image(tmp_path / "out" / "a.png")
     assert made.mode == mode
@@ -71,7 +71,7 @@ def test_images_without_a_pose_are_counted_and_left_as_they_are(run, model_file,
     angle(None)
     result = run("upright", folder / "turned.png", "--out", tmp_path / "out", "--model", model_file)
     assert "0 images upright" in result.stdout
-    assert "0 of them without loss; 1 without a pose, left as they are" in result.stdout
+    assert "0 of them without loss; 1 without a pose, copied unchanged" in result.stdout
     np.testing.assert_array_equal(
         np.asarray(open_image(tmp_path / "out" / "turned.png")), np.asarray(open_image(folder / "turned.png"))
     )
@@ -107,12 +107,12 @@ def test_ink_on_paper_is_set_upright_by_an_inverted_reading_and_stays_as_bright(
     paper = ImageOps.invert(open_image(folder / "turned.png"))
     paper.save(tmp_path / "paper.png")
     words = ("upright", tmp_path / "paper.png", "--quarter-turns", "--model", "digits-upright")
-    assert "Read them with --invert." in run(*words, "--out", tmp_path / "wrong").stderr
+    assert "Try again with --invert." in run(*words, "--out", tmp_path / "wrong").stderr
     result = run(*words, "--invert", "--out", tmp_path / "right", "--json")
     assert "note" not in result.stderr
     [entry] = json.loads(result.stdout)["images"]
     assert entry["opposite_background"] is False
-    assert entry["turned_by"] == -90
+    assert entry["rotated_by"] == -90
     made = np.asarray(open_image(tmp_path / "right" / "paper.png"))
     np.testing.assert_array_equal(made, np.rot90(np.asarray(paper), -1))
 
@@ -120,9 +120,9 @@ def test_ink_on_paper_is_set_upright_by_an_inverted_reading_and_stays_as_bright(
 def test_results_are_not_overwritten_unless_forced(run, model_file, folder, tmp_path):
     words = ("upright", folder / "zero.png", "--out", tmp_path / "out", "--model", model_file)
     assert run(*words).exit_code == 0
-    assert failed_cleanly(run(*words), 2, "is already there")
+    assert failed_cleanly(run(*words), 2, "already exists")
     (tmp_path / "out" / "contact_sheet.png").unlink()
-    assert failed_cleanly(run(*words), 2, "zero.png is already there")
+    assert failed_cleanly(run(*words), 2, "zero.png already exists")
     assert run(*words, "--force").exit_code == 0
 
 
@@ -131,7 +131,7 @@ def test_nothing_is_written_when_one_result_is_already_there(run, model_file, fo
     (tmp_path / "out" / "more").mkdir(parents=True)
     (tmp_path / "out" / there).touch()
     words = ("upright", folder, "--out", tmp_path / "out", "--model", model_file)
-    assert failed_cleanly(run(*words), 2, f"{there} is already there")
+    assert failed_cleanly(run(*words), 2, f"{there} already exists")
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == [tmp_path / "out" / there]
 
 

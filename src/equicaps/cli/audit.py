@@ -16,9 +16,9 @@ from equicaps.cli.terminal import (
     Data,
     Force,
     new_file,
-    note_opposite_background,
     show_json,
     test_set,
+    warn_opposite_background,
     write,
 )
 from equicaps.drawing import plot_certificate, require_plots
@@ -27,7 +27,7 @@ from equicaps.inference import load
 from equicaps.inference.audit import Certificate
 from equicaps.inference.audit import audit as measure
 
-Count = Annotated[int, typer.Option("--images", min=1, help="Look at so many at most, from all over the set.")]
+Count = Annotated[int, typer.Option("--images", min=1, help="Use at most this many images, spread over the set.")]
 Step = Annotated[int, typer.Option(min=1, max=180, help="Degrees between the angles.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for audit.json and audit.png.")]
 
@@ -43,8 +43,8 @@ def audit(
 ) -> None:
     """Certify a model: exact under quarter turns, layer by layer, and measured at any angle.
 
-    Exit code 1 if the exact part fails: a prediction changes under a turn by 90, 180 or 270 degrees, or scores,
-    agreements or defined poses change by 1e-4 or more (inside the network 1e-3, relative).
+    The exit code is 1 if the exact part fails: a prediction changes under a rotation by 90, 180 or 270 degrees, or
+    scores, agreements or defined poses change by 1e-4 or more (inside the network by 1e-3, relative).
 
     `equicaps audit digits --out certificate`
 
@@ -61,8 +61,8 @@ def audit(
             except MissingPackageError as error:
                 raise MissingPackageError(f"{error} Or leave out --out.") from error
     if chosen.background not in (None, model.card.background):
-        advice = "Invert them first, or train on images like these."
-        note_opposite_background(console, model, "most", advice)
+        advice = "Invert the images first, or train on images like these."
+        warn_opposite_background(console, model, "most", advice)
     with reported(console):
         with console.status("") as status:
             certificate = measure(model, chosen, step=step, watch=lambda what: status.update(f"measuring: {what}"))
@@ -84,8 +84,8 @@ def _show(certificate: Certificate, targets: list[Path]) -> None:
     table = Table(
         "quarter turns", "predictions changed", "scores", "agreements", "poses", "poses defined",
         title=f"{certificate.model}, {certificate.data}: the exact part {verdict}", title_justify="left",
-        caption=f"{count:,} images as they are and the same {count:,} turned by random angles; each against itself "
-        "turned by 90, 180 and 270 degrees, the layers on some of them", caption_justify="left",
+        caption=f"{count:,} images as given and the same {count:,} rotated by random angles, each compared with itself "
+        "rotated by 90, 180 and 270 degrees; the layers on some of them", caption_justify="left",
     )  # fmt: skip
     figures = [f"{value:.1e}" for value in (exact.scores, exact.activations, exact.poses)]
     table.add_row(
@@ -97,7 +97,7 @@ def _show(certificate: Certificate, targets: list[Path]) -> None:
     for number, layer in enumerate(certificate.exact_layers, 1):
         table.add_row(f"layer {number}", "", "", f"{layer.activations:.1e}", f"{layer.poses:.1e}")
     console.print(table, highlight=False)
-    table = Table("turned by", "accuracy", "by agreement", "pose error mean", "median", title=(
+    table = Table("rotated by", "accuracy", "by agreement", "pose error mean", "median", title=(
         f"any angle, {certificate.images:,} images"), title_justify="left")  # fmt: skip
     for entry in certificate.angles:
         accuracies = (f"{entry.accuracy:.1f} %", f"{entry.agreement_accuracy:.1f} %")
@@ -106,7 +106,7 @@ def _show(certificate: Certificate, targets: list[Path]) -> None:
         )
     console.print(table, highlight=False)
     table = Table("layer", "activations", "poses", "control", title="layers at any angle, mean relative error",
-                  title_justify="left", caption="control: poses left as they were", caption_justify="left")  # fmt: skip
+                  title_justify="left", caption="control: poses not rotated", caption_justify="left")  # fmt: skip
     for number in sorted({row.layer for row in certificate.layers}):
         rows = [row for row in certificate.layers if row.layer == number]
         table.add_row(str(number), *(f"{fmean(row[k] for row in rows):.3f}" for k in (2, 3, 4)))

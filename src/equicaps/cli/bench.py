@@ -17,7 +17,7 @@ from equicaps.models import PRESETS, Architecture
 from equicaps.training.log import provenance
 
 Name = Annotated[str, typer.Argument(help=f"A model (name, file or folder), or a preset: {', '.join(PRESETS)}.")]
-Batch = Annotated[int, typer.Option(min=2, max=1000, help="Images at once.")]
+Batch = Annotated[int, typer.Option(min=2, max=1000, help="Images in a batch.")]
 Seconds = Annotated[float, typer.Option(min=0.01, help="CPU-seconds for each line.")]
 Onnx = Annotated[bool, typer.Option("--onnx/--no-onnx", help="Also export it and measure ONNX Runtime.")]
 
@@ -27,7 +27,7 @@ def bench(
 ) -> None:
     """Measure images per CPU-second of a model, on one thread.
 
-    CPU-seconds and not the clock's, so that other programs disturb little. Run it with OMP_NUM_THREADS=1.
+    CPU-seconds rather than wall time, so that other programs hardly disturb it. Run it with OMP_NUM_THREADS=1.
 
     `equicaps bench digits`
 

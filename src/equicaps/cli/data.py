@@ -1,4 +1,4 @@
-"""``equicaps data``: which data sets are where; fetches them."""
+"""``equicaps data``: lists and fetches data sets."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,10 +18,9 @@ Name = Annotated[str | None, typer.Argument(help=f"{', '.join(CATALOGUE)}, or a 
 
 
 def data(name: Name = None, as_json: AsJson = False) -> None:
-    """List data sets and where they are; with a name, fetch it; with a folder, tell what is in it.
+    """List data sets and where they are; with a name, fetch it; with a folder, describe it.
 
-    Files are looked for in EQUICAPS_DATA and in the cache; what is missing is fetched into the cache, continued after
-    an interruption, and checked.
+    Files are looked for in EQUICAPS_DATA and in the cache. What is missing is downloaded into the cache and verified.
 
     `equicaps data`
 
@@ -43,7 +42,7 @@ def data(name: Name = None, as_json: AsJson = False) -> None:
         try:
             if name in CATALOGUE:
                 sets = [CATALOGUE[name].load(part) for part in CATALOGUE[name].parts]
-        except (OSError, ValueError, ImportError) as error:
+        except (OSError, ValueError, ImportError) as error:  # the name is right, so this is no usage error
             raise fail(console, str(error), FAILED) from error
     rows = [
         {"name": entry.name, "images": len(entry), "channels": entry.images.shape[1], "size": entry.images.shape[-1],

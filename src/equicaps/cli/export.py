@@ -15,7 +15,7 @@ from equicaps.inference.export import ALLOWED, Comparison, export_model
 
 Kind = Annotated[Literal["onnx", "torch"], typer.Option("--to", help="onnx, or torch for torch.export (.pt2).")]
 Out = Annotated[Path | None, typer.Option("--out", help="File to write.  [default: NAME.onnx or NAME.pt2 here]")]
-Count = Annotated[int, typer.Option("--images", min=1, max=1000, help="So many, turned at random, to compare on.")]
+Count = Annotated[int, typer.Option("--images", min=1, max=1000, help="Compare on this many randomly rotated images.")]
 
 
 def export(
@@ -27,11 +27,11 @@ def export(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Export a model for any batch size and compare it with the network at once.
+    """Export a model for any batch size and compare the result with the network.
 
-    Input: "images", floats in [0, 1] of the network's size. Outputs: "scores", "agreements" and "poses" of every class.
-    Nothing is written unless no label changes and scores (relative to the largest), agreements and the pose of the
-    predicted class agree to 1e-5, the pose at least to three times what float32 rounds in the network itself.
+    The input is "images", floats in [0, 1] of the network's size; the outputs are "scores", "agreements" and "poses" of
+    every class. The file is written only if no label changes and scores (relative to the largest), agreements and the
+    pose of the predicted class agree to 1e-5; the pose may differ by three times the network's own float32 rounding.
 
     `equicaps export digits --to onnx`
 
@@ -60,10 +60,10 @@ def export(
 
 def _show(found: Comparison, data: Dataset, classes: tuple[str, ...]) -> None:
     typer.echo(
-        f"{found.images:,} turned images of {data.name}, program against network: {found.labels_changed} labels "
+        f"{found.images:,} rotated images of {data.name}, program against network: {found.labels_changed} labels "
         f"changed; largest differences: scores {found.scores:.1e} of the largest, agreements {found.agreements:.1e}, "
         f"pose of the predicted class {found.poses:.1e} (of any class {found.all_poses:.1e})"
     )
     typer.echo(f"against the network computed in float64: scores {found.precise[0]:.1e}, poses {found.precise[1]:.1e}")
     if data.classes != classes:
-        typer.echo("those images are not of the model's classes: --data FOLDER compares on images that are")
+        typer.echo("these images are not of the model's classes; --data FOLDER compares on images that are")

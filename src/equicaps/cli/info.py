@@ -13,7 +13,7 @@ from equicaps.inference import load
 
 
 def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
-    """Show a model's card: task, data, figures, licence, convention.
+    """Show a model's card: task, data, measured figures, licence, convention.
 
     `equicaps info digits`
 
@@ -37,13 +37,13 @@ def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
     colours = "colour" if network.body.config.in_channels == 3 else "grey"
     rows = {
         "task": card.task,
-        "network": f"{preset}, {parameters:,} parameters, {colours} images of {size} (others are scaled)",
-        "decoder": f"{of_decoder:,} more parameters; no answer needs them" if of_decoder else "none",
+        "network": f"{preset}, {parameters:,} parameters, {colours} images of {size} (others are resized)",
+        "decoder": f"{of_decoder:,} more parameters, which predictions do not use" if of_decoder else "none",
         "data": card.data,
-        "background": BACKGROUNDS[card.background] if card.background else "not known",
+        "background": BACKGROUNDS[card.background] if card.background else "unknown",
         "classes": ", ".join(card.classes),
         "figures": "\n".join(f"{name} {value:,.6g}" for name, value in card.figures.items()) or "none",
-        "measured by": card.command or "the training that made it",
+        "measured by": card.command or "its own training",
         "licence": card.licence or "not stated",
         "convention": card.convention,
     }

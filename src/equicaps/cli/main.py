@@ -14,20 +14,20 @@ from equicaps import __version__
 
 COMMANDS = {
     "train": "Train a network. Ctrl-C saves; --resume continues.",
-    "predict": "Tell class, confidence and angle of images.",
-    "upright": "Turn images upright by their predicted pose, with a contact sheet before/after.",
+    "predict": "Classify images and read their angles.",
+    "upright": "Rotate images upright by their predicted pose, with a contact sheet of before and after.",
     "audit": "Certify a model: exact under quarter turns, layer by layer, and measured at any angle.",
-    "export": "Export a model for any batch size and compare it with the network at once.",
-    "info": "Show a model's card: task, data, figures, licence, convention.",
-    "data": "List data sets and where they are; with a name, fetch it; with a folder, tell what is in it.",
+    "export": "Export a model for any batch size and compare the result with the network.",
+    "info": "Show a model's card: task, data, measured figures, licence, convention.",
+    "data": "List data sets and where they are; with a name, fetch it; with a folder, describe it.",
     "bench": "Measure images per CPU-second of a model, on one thread.",
-    "serve": "Serve a page, to this machine only: draw a digit, turn it, see what stays and what turns.",
+    "serve": "Serve a page, to this machine only, on which you draw and rotate a digit and watch the answers.",
 }
-"""Name -> the first line of its help. Only the command that is run is imported: torch alone takes seconds."""
+"""Name -> the first line of its help. Only the command that runs is imported: torch alone takes seconds."""
 
 
 def load_command(name: str) -> Any:
-    """The command with its options: the function of that name in the file of that name."""
+    """The command with its options: the function and the file have its name."""
     alone = typer.Typer(add_completion=False)
     alone.command(name)(getattr(importlib.import_module(f"equicaps.cli.{name}"), name))
     return typer.main.get_command(alone)
@@ -45,7 +45,7 @@ class LoadedWhenRun(TyperGroup):
 app = typer.Typer(
     name="equicaps",
     cls=LoadedWhenRun,
-    help="Networks whose answers do not change when the input is turned, and which tell how it was turned.",
+    help="Networks whose answers do not change when the input is rotated, and which say how it was rotated.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -66,7 +66,7 @@ Version = Annotated[bool, typer.Option("--version", callback=_version, is_eager=
 
 @app.callback()
 def equicaps(version: Version = False) -> None:
-    """Networks whose answers do not change when the input is turned, and which tell how it was turned."""
+    """Networks whose answers do not change when the input is rotated, and which say how it was rotated."""
 
 
 if __name__ == "__main__":

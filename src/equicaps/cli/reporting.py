@@ -1,7 +1,8 @@
 """No stack trace for a user's mistake. Exit codes: 0 done, 1 failed or interrupted, 2 usage error."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -34,6 +35,14 @@ def settings_reported(console: Console) -> Iterator[None]:
             raise
         except (ValueError, OSError) as error:
             raise fail(console, str(error), USAGE) from error
+
+
+def failures_reported(console: Console, failures: Sequence[tuple[Path, OSError]]) -> None:
+    """Print what could not be read, one line each; then the command as a whole has failed."""
+    for _, failure in failures:
+        console.print(f"error: {failure}", markup=False, highlight=False, soft_wrap=True)
+    if failures:
+        raise typer.Exit(FAILED)
 
 
 def fail(console: Console, message: str, code: int) -> typer.Exit:

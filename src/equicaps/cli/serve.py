@@ -1,4 +1,4 @@
-"""``equicaps serve``: a page to play with."""
+"""``equicaps serve``: an interactive page."""
 
 import contextlib
 import webbrowser
@@ -11,14 +11,14 @@ from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import ModelOption
 from equicaps.inference import load
 
-Port = Annotated[int, typer.Option(min=0, max=65535, help="On 127.0.0.1; 0 takes any that is free.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes any free one.")]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
 
 
 def serve(model: ModelOption = "digits", port: Port = 8765, show: Open = False) -> None:
-    """Serve a page, to this machine only: draw a digit, turn it, see what stays and what turns.
+    """Serve a page, to this machine only, on which you draw and rotate a digit and watch the answers.
 
-    Ctrl-C ends it.
+    Press Ctrl-C to stop.
 
     `equicaps serve --open`
 
@@ -40,7 +40,7 @@ def serve(model: ModelOption = "digits", port: Port = 8765, show: Open = False) 
             plain = load("digits-plain")
             app = make_app(Answers(trained, plain if plain.card.classes == trained.card.classes else None))
             address = f"http://127.0.0.1:{on.getsockname()[1]}"
-            typer.echo(f"{trained.card.name} on {address} (Ctrl-C ends it)")
+            typer.echo(f"{trained.card.name} on {address} (press Ctrl-C to stop)")
             if show:
                 webbrowser.open(address)
             run(app, on)

@@ -1,4 +1,4 @@
-"""``equicaps upright``: images turned to the canonical orientation of their class."""
+"""``equicaps upright``: images rotated to the upright position of their class."""
 
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -6,51 +6,50 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from PIL.Image import Image
 from rich.console import Console
+from rich.progress import track
 
 from equicaps._files import create_folder
-from equicaps.cli.reporting import FAILED, reported, settings_reported
+from equicaps.cli.reporting import failures_reported, reported, settings_reported
 from equicaps.cli.terminal import (
     AsJson,
     Force,
     Invert,
     ModelOption,
-    inverting,
     new_file,
     note_opposite_background,
     same,
     show_json,
-    tracked,
     write,
 )
 from equicaps.drawing import Pair, contact_sheet
 from equicaps.errors import UsageError
 from equicaps.images.decode import find_images, open_image
 from equicaps.images.pictures import SUFFIXES, encoded, rotate_back, suffix
-from equicaps.inference import PoseModel, load
-from equicaps.inference.prediction import Answer, format_angle
+from equicaps.inference import Answer, PoseModel, load
+from equicaps.inference.prediction import format_angle
 
 SHEET = "contact_sheet.png"
 MOST = 60
-"""Pictures on a contact sheet."""
+"""Images on a contact sheet."""
 
 Images = Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for the results; folders inside an input folder are kept.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results; subfolders of an input folder are kept.")]
 Tolerance = Annotated[
-    float, typer.Option(min=0.0, max=45.0, help="Angles so close to a multiple of 90 degrees are turned without loss.")
+    float, typer.Option(min=0.0, max=45.0, help="Treat angles this close to a multiple of 90 degrees as that multiple.")
 ]
 Quarters = Annotated[
-    bool, typer.Option("--quarter-turns", help="Only ever turn by multiples of 90 degrees, without loss.")
+    bool, typer.Option("--quarter-turns", help="Rotate by multiples of 90 degrees only, without loss.")
 ]
 Expand = Annotated[bool, typer.Option("--expand", help="Enlarge the frame so that no corner is cut off.")]
 
 
-class Turned(NamedTuple):
-    """What became of one image."""
+class Rotated(NamedTuple):
+    """The result for one image."""
 
     file: Path
     target: Path
     answer: Answer
-    turned: float
+    degrees: float
     lossless: bool
 
 
@@ -65,11 +64,11 @@ def upright(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Turn images upright by their predicted pose, with a contact sheet before/after.
+    """Rotate images upright by their predicted pose, with a contact sheet of before and after.
 
-    Writes PNG (TIFF for what PNG cannot hold) in the image's own mode and resolution. Turns by multiples of 90 degrees
-    only move pixels. An image without a pose stays as it is. Inputs are never overwritten. With --invert only the
-    reading is inverted: results are as bright as their images.
+    Writes PNG (TIFF where PNG cannot hold the image) in the image's own mode and resolution. Rotations by multiples of
+    90 degrees only move pixels. An image without a pose is copied unchanged. Inputs are never overwritten. --invert
+    only changes what the model sees; the results are as bright as the inputs.
 
     `equicaps upright scans/ --out upright --model runs/mine`
 
@@ -84,70 +83,66 @@ def upright(
         for stem in targets.values():
             for kind in SUFFIXES:
                 new_file(stem.with_name(stem.name + kind), force=force, inputs=files)
-    problems: list[tuple[Path, Exception]] = []
-    done: list[Turned] = []
+    failures: list[tuple[Path, OSError]] = []
+    done: list[Rotated] = []
     pairs: list[Pair] = []
     limit = 45.0 if quarter_turns else tolerance
+    answers = trained.predict_files(files, invert=invert)
     with reported(console):
         create_folder(out)
-        for file, found in tracked(console, trained.predict_files(files, invert=invert), len(files), "turning"):
-            if not isinstance(found, Answer):
-                problems.append((file, found))
+        for file, answer in track(answers, "rotating", len(files), console=console, disable=not console.is_terminal):
+            if isinstance(answer, OSError):
+                failures.append((file, answer))
                 continue
             before = open_image(file)
-            after, entry = _turn(file, before, found, targets[file], limit, expand)
+            after, entry = _rotate(file, before, answer, targets[file], limit, expand)
             write(entry.target, encoded(after))
             done.append(entry)
             if len(pairs) < MOST:
-                caption = f"{found.label} {format_angle(found.angle)}"
+                caption = f"{answer.label} {format_angle(answer.angle)}"
                 pairs.append(Pair(_small(before), _small(after), caption))
         if pairs:
             write(sheet, encoded(contact_sheet(pairs)))
     if as_json:
-        show_json(_document(trained, done, problems, sheet if pairs else None))
+        show_json(_document(trained, done, failures, sheet if pairs else None))
     elif done:
         _show(done, out, sheet)
-    opposite = sum(bool(entry.answer.opposite_background) for entry in done)
-    if opposite:
-        note_opposite_background(console, trained, f"{opposite:,} of {len(done):,}", inverting(invert))
-    for _, problem in problems:
-        console.print(f"error: {problem}", markup=False, highlight=False, soft_wrap=True)
-    if problems:
-        raise typer.Exit(FAILED)
+    note_opposite_background(console, trained, [entry.answer for entry in done], invert)
+    failures_reported(console, failures)
 
 
-def _show(done: list[Turned], out: Path, sheet: Path) -> None:
+def _show(done: list[Rotated], out: Path, sheet: Path) -> None:
     upright = [entry for entry in done if entry.answer.angle is not None]
     typer.echo(
         f"{len(upright)} images upright in {out}, {sum(entry.lossless for entry in upright)} of them without loss; "
-        f"{len(done) - len(upright)} without a pose, left as they are; before and after: {sheet}"
+        f"{len(done) - len(upright)} without a pose, copied unchanged; before and after: {sheet}"
     )
 
 
 def _check_out(out: Path, inputs: list[Path]) -> None:
-    """Results among the inputs could overwrite them, and would be inputs the next time."""
+    """Refuse to write results among the inputs: they could overwrite them, and would be inputs the next time."""
     if out.is_file():
         raise UsageError(f"--out {out} is a file: name a folder.")
     for given in inputs:
         if same(given if given.is_dir() else given.parent, out):
-            raise UsageError(f"--out {out} is where the inputs are: choose another folder.")
+            raise UsageError(f"--out {out} is the folder of the inputs: choose another one.")
         if given.is_dir() and out.resolve().is_relative_to(given.resolve()):
             raise UsageError(f"--out {out} lies inside the input {given}: choose a folder outside it.")
 
 
-def _turn(
-    file: Path, picture: Image, found: Answer, stem: Path, tolerance: float, expand: bool
-) -> tuple[Image, Turned]:
-    angle = found.angle or 0.0
+def _rotate(
+    file: Path, picture: Image, answer: Answer, stem: Path, tolerance: float, expand: bool
+) -> tuple[Image, Rotated]:
+    angle = answer.angle or 0.0
     quarters = 90.0 * round(angle / 90)
     lossless = abs(angle - quarters) <= tolerance
     after = rotate_back(picture, angle, tolerance=tolerance, expand=expand)
     target = stem.with_name(stem.name + suffix(after))
-    return after, Turned(file, target, found, -quarters if lossless else -angle, lossless)
+    return after, Rotated(file, target, answer, -quarters if lossless else -angle, lossless)
 
 
 def _targets(files: list[Path], inputs: list[Path], out: Path) -> dict[Path, Path]:
-    """Where each image goes, without suffix; two of one name are numbered."""
+    """The path of each result without its suffix; equal names are numbered."""
     folders = [folder for folder in inputs if folder.is_dir()]
     targets: dict[Path, Path] = {}
     taken: set[Path] = {(out / SHEET).with_suffix("")}
@@ -164,7 +159,7 @@ def _targets(files: list[Path], inputs: list[Path], out: Path) -> dict[Path, Pat
 
 
 def _small(picture: Image) -> Image:
-    """What a contact sheet needs, so that a thousand pictures fit into memory."""
+    """A copy small enough that those of a whole contact sheet fit into memory."""
     shrunk = picture.copy()
     if not shrunk.mode.startswith("I"):
         shrunk.thumbnail((256, 256))
@@ -172,7 +167,7 @@ def _small(picture: Image) -> Image:
 
 
 def _document(
-    model: PoseModel, done: list[Turned], problems: list[tuple[Path, Exception]], sheet: Path | None
+    model: PoseModel, done: list[Rotated], failures: list[tuple[Path, OSError]], sheet: Path | None
 ) -> dict[str, Any]:
     return {
         "model": model.card.name,
@@ -180,9 +175,9 @@ def _document(
         "contact_sheet": str(sheet) if sheet else None,
         "images": [
             {"file": str(entry.file), "result": str(entry.target), "label": entry.answer.label,
-             "confidence": entry.answer.confidence, "angle": entry.answer.angle, "turned_by": entry.turned,
+             "confidence": entry.answer.confidence, "angle": entry.answer.angle, "rotated_by": entry.degrees,
              "lossless": entry.lossless, "opposite_background": entry.answer.opposite_background}
             for entry in done
         ],
-        "errors": [{"file": str(file), "error": str(problem)} for file, problem in problems],
+        "errors": [{"file": str(file), "error": str(problem)} for file, problem in failures],
     }  # fmt: skip

@@ -6,11 +6,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from equicaps._checks import check_images, check_values
 from equicaps.functional import Capsules
 from equicaps.models.decoder import Decoder
 from equicaps.models.output import CapsOutput
 from equicaps.models.paper import PaperConfig, PaperNet
-from equicaps.models.sizes import check_images, check_size, check_values, pad_to_legal
+from equicaps.models.sizes import check_size, pad_to_legal
 from equicaps.models.steerable import SteerableConfig, SteerableNet
 
 PRESETS: dict[str, tuple[type[PaperConfig] | type[SteerableConfig], dict[str, int]]] = {
@@ -102,5 +103,6 @@ class GroupCapsNet(nn.Module):
                 warnings.warn(concern, stacklevel=2)
         if self.pad:
             return pad_to_legal(images, config.grid)
-        check_size(images.shape[-2], images.shape[-1], config.grid)
+        if tuple(images.shape[-2:]) != (self.image_size, self.image_size):  # which the constructor has checked
+            check_size(images.shape[-2], images.shape[-1], config.grid)
         return images

@@ -2,12 +2,9 @@
 
 from collections.abc import Callable
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
-
-from equicaps.numerics import OUT_OF_RANGE
 
 REACH = 4096
 """How far above a side a legal one is looked for."""
@@ -65,32 +62,3 @@ def pad_to(
         images = F.avg_pool2d(images, (1, 2), stride=1, padding=(0, 1))
     vertical, horizontal = (height - images.shape[-2]) // 2, (width - images.shape[-1]) // 2
     return F.pad(images, (horizontal, horizontal, vertical, vertical))
-
-
-def check_images(images: object, channels: int, dtype: torch.dtype) -> None:
-    """Raise unless ``images`` is a batch of images of the network's precision and number of channels."""
-    if not isinstance(images, Tensor):
-        raise TypeError(f"images must be a torch.Tensor, but is {type(images).__name__}.")
-    if not images.is_floating_point():
-        raise TypeError(
-            f"images must be floats in [0, 1], but have dtype {images.dtype}; for bytes use `images.float() / 255`."
-        )
-    if images.dtype != dtype and not torch.is_autocast_enabled(images.device.type):
-        raise TypeError(
-            f"images have dtype {images.dtype}, but the network computes in {dtype}: use `images.to({dtype})`, or "
-            f"`network.to({images.dtype})`."
-        )
-    if images.ndim != 4 or images.shape[1] != channels:
-        raise ValueError(f"images must have shape (batch, {channels}, height, width), but have {tuple(images.shape)}.")
-
-
-def check_values(images: Float[Tensor, "batch channels height width"]) -> str | None:
-    """Raise on pixels that are not finite; what to say, if anything, about values outside [0, 1]."""
-    if not images.numel():
-        return None
-    low, high = images.aminmax()
-    if not (low.isfinite() and high.isfinite()):
-        raise ValueError("images contain NaN or infinite pixels; clean them first, for instance with torch.nan_to_num.")
-    if low < -OUT_OF_RANGE or high > 1 + OUT_OF_RANGE:
-        return f"images are expected in [0, 1], but range from {low:.3g} to {high:.3g}; they are used as they are."
-    return None
