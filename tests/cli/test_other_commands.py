@@ -53,9 +53,9 @@ def test_the_audit_says_which_images_it_counts_and_whether_their_ground_is_the_m
     result = run(*words, "--data", tmp_path / "paper")
     shown = " ".join(result.stdout.split())
     assert "answer, 5 + 5 images" in shown
-    assert "5 images as they are and the same 5 turned by random angles" in shown
+    assert "5 images as given and the same 5 rotated by random angles" in shown
     assert "most images have a bright background" in result.stderr
-    assert "Invert them first" in result.stderr
+    assert "Invert the images first" in result.stderr
     assert "background" not in run(*words).stderr  # of the embedded digits
 
 
@@ -96,7 +96,7 @@ def test_info_shows_the_card(run, model_file):
         "MIT",
         "counter-clockwise",
         "158,004 parameters",
-        "not known",
+        "unknown",
     ):
         assert text in shown.stdout
     card = json.loads(run("info", model_file, "--json").stdout)
@@ -198,7 +198,7 @@ def test_an_export_says_when_its_images_are_of_another_kind(run, model_file, tmp
     write_tensors(tmp_path / "letters.safetensors", "model", tensors, {**content, "classes": list("abcdefghij")})
     faked(1e-6)
     made = run("export", tmp_path / "letters.safetensors", "--out", tmp_path / "letters.onnx")
-    assert "those images are not of the model's classes: --data FOLDER" in made.stdout
+    assert "these images are not of the model's classes; --data FOLDER" in made.stdout
     words = ("export", tmp_path / "letters.safetensors", "--out", tmp_path / "letters.onnx", "--force", "--json")
     assert json.loads(run(*words).stdout)["data"] == "MNIST subset (test, 1,000 digits)"
 

@@ -144,7 +144,9 @@ def test_two_images_of_one_name_are_numbered(run, model_file, folder, tmp_path):
 def test_inputs_are_never_overwritten(run, model_file, folder):
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
     for words in ((folder, "--out", folder), (folder / "zero.png", "--out", folder)):
-        assert failed_cleanly(run("upright", *words, "--model", model_file, "--force"), 2, "where the inputs are")
+        assert failed_cleanly(
+            run("upright", *words, "--model", model_file, "--force"), 2, "is the folder of the inputs"
+        )
     inner = (folder, "--out", folder / "more")
     assert failed_cleanly(run("upright", *inner, "--model", model_file, "--force"), 2, "inside")
     assert {path: path.read_bytes() for path in folder.rglob("*.*")} == before

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
+from equicaps.cli.reporting import FAILED, fail, reported, settings_reported, warn_opposite_background
 from equicaps.cli.terminal import (
     AsJson,
     Checkpoint,
@@ -18,7 +18,6 @@ from equicaps.cli.terminal import (
     new_file,
     show_json,
     test_set,
-    warn_opposite_background,
     write,
 )
 from equicaps.drawing import plot_certificate, require_plots

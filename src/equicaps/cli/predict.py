@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
-from equicaps.cli.reporting import failures_reported, reported, settings_reported
-from equicaps.cli.terminal import AsJson, Invert, ModelOption, new_file, note_opposite_background, show_json, write
+from equicaps.cli.reporting import failures_reported, note_opposite_background, reported, settings_reported
+from equicaps.cli.terminal import AsJson, Invert, ModelOption, new_file, show_json, write
 from equicaps.drawing import draw_pose
 from equicaps.images.decode import find_images, open_image
 from equicaps.images.pictures import encoded

@@ -8,6 +8,8 @@ import typer
 from rich.console import Console
 
 from equicaps.errors import EquicapsError, UsageError
+from equicaps.images.background import BACKGROUNDS
+from equicaps.inference import Answer, PoseModel
 
 FAILED, USAGE = 1, 2
 
@@ -43,6 +45,25 @@ def failures_reported(console: Console, failures: Sequence[tuple[Path, OSError]]
         console.print(f"error: {failure}", markup=False, highlight=False, soft_wrap=True)
     if failures:
         raise typer.Exit(FAILED)
+
+
+def note_opposite_background(console: Console, model: PoseModel, answers: Sequence[Answer], invert: bool) -> None:
+    """Say how many images have a bright background where the model knows a dark one, or the other way round."""
+    count = sum(bool(answer.opposite_background) for answer in answers)
+    if count:
+        advice = "Leave out --invert for them." if invert else "Try again with --invert."
+        warn_opposite_background(console, model, f"{count:,} of {len(answers):,}", advice)
+
+
+def warn_opposite_background(console: Console, model: PoseModel, which: str, advice: str) -> None:
+    """The same about a whole set of images."""
+    if model.card.background:
+        theirs = "bright" if model.card.background == "dark" else "dark"
+        console.print(
+            f"note: {which} images have a {theirs} background, but the model was trained on images that are "
+            f"{BACKGROUNDS[model.card.background]}, so its answers mean little. {advice}",
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
 
 
 def fail(console: Console, message: str, code: int) -> typer.Exit:

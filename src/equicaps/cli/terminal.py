@@ -1,19 +1,17 @@
 """What the commands share: options, JSON, and files that are never overwritten."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from equicaps._files import create_folder, write_bytes
 from equicaps.data import Dataset, embedded_digits, load_folder, load_galaxies, load_mnist
 from equicaps.errors import UsageError
-from equicaps.images.background import BACKGROUNDS
-from equicaps.inference import SHIPPED, Answer, PoseModel
+from equicaps.inference import SHIPPED, PoseModel
 
 ModelOption = Annotated[
     str, typer.Option("--model", "-m", help=f"A shipped model ({', '.join(SHIPPED)}), or a file or folder of yours.")
@@ -36,25 +34,6 @@ def test_set(data: str, model: PoseModel) -> Dataset:
     if not Path(data).is_dir():
         raise UsageError(f"{data!r} is neither a data set (digits, mnist, galaxies) nor a folder of images.")
     return load_folder(data, size=model.format.frame, channels=3 if model.format.channels == 3 else 1).test
-
-
-def note_opposite_background(console: Console, model: PoseModel, answers: Sequence[Answer], invert: bool) -> None:
-    """Say how many images have a bright background where the model knows a dark one, or the other way round."""
-    count = sum(bool(answer.opposite_background) for answer in answers)
-    if count:
-        advice = "Leave out --invert for them." if invert else "Try again with --invert."
-        warn_opposite_background(console, model, f"{count:,} of {len(answers):,}", advice)
-
-
-def warn_opposite_background(console: Console, model: PoseModel, which: str, advice: str) -> None:
-    """The same about a whole set of images."""
-    if model.card.background:
-        theirs = "bright" if model.card.background == "dark" else "dark"
-        console.print(
-            f"note: {which} images have a {theirs} background, but the model was trained on images that are "
-            f"{BACKGROUNDS[model.card.background]}, so its answers mean little. {advice}",
-            markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
 
 
 def show_json(value: Any) -> None:

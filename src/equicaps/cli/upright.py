@@ -9,14 +9,13 @@ from rich.console import Console
 from rich.progress import track
 
 from equicaps._files import create_folder
-from equicaps.cli.reporting import failures_reported, reported, settings_reported
+from equicaps.cli.reporting import failures_reported, note_opposite_background, reported, settings_reported
 from equicaps.cli.terminal import (
     AsJson,
     Force,
     Invert,
     ModelOption,
     new_file,
-    note_opposite_background,
     same,
     show_json,
     write,
