@@ -1,6 +1,7 @@
 """Errors that say what was expected, what came and what to do. Shapes, dtypes and devices only: values stay lazy, so
 that ``torch.export`` and ``torch.compile`` see straight-line code."""
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -145,3 +146,8 @@ def check_window_grid(where: str, size: tuple[int, int], kernel_size: int, strid
             f"stride {stride}: (size - {kernel_size}) must be a multiple of {stride}. "
             f"Nearest legal {'size' if lower == upper else 'sizes'}: {legal}; pad or crop the input."
         )
+
+
+def is_printable(text: str) -> bool:
+    """Whether a name is free of control characters and undecodable bytes, which could send commands to a terminal."""
+    return not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)

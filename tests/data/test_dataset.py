@@ -48,7 +48,7 @@ def test_some_of_few_are_all():
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], [0, -1, 1]])
 def test_labels_outside_the_classes_are_refused(labels):
-    with pytest.raises(ValueError, match=r"letters: labels must be 0 to 1 \(there are 2 classes\), but reach from"):
+    with pytest.raises(ValueError, match=r"letters: labels must be 0 to 1 \(there are 2 classes\), but range from"):
         make(labels)
 
 
@@ -61,7 +61,7 @@ def test_missing_labels_are_refused(without_shape_checks):
 def test_pixels_that_are_not_numbers_are_refused_by_their_image(value, dtype):
     images = torch.rand(5, 2, 4, 5, dtype=dtype)
     images[3, 1, 2, 2] = images[4, 0, 0, 0] = value
-    with pytest.raises(ValueError, match=r"letters: pixels must be numbers, but 2 of 5 images .* first at position 3"):
+    with pytest.raises(ValueError, match=r"letters: pixels must be finite, but 2 of 5 images .* first at position 3"):
         Dataset("letters", images, torch.zeros(5, dtype=torch.long), ("a",))
 
 

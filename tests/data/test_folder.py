@@ -44,7 +44,7 @@ def test_each_class_is_divided_by_the_seed(folder):
     assert levels(load_folder(folder).test) == levels(test)
     assert any(levels(load_folder(folder, seed=seed).test) != levels(test) for seed in (1, 2, 3))
     assert test.name == "pets (test, about 20% of each class for test, seed 0)"
-    assert test.note == "15 grey images in all, 8x8 as they are"
+    assert test.note == "15 grey images in all, 8x8, unchanged"
 
 
 def test_folders_train_and_test_are_taken_as_they_are(folder, tmp_path):
@@ -63,7 +63,7 @@ def test_other_sizes_are_scaled_and_padded_without_distortion(folder):
     save(folder / "cat" / "small.png", (4, 4), 200)
     train, test = load_folder(folder)
     assert train.note == (
-        "17 grey images in all, 2 of them brought to 8x8 from 4x4 or 16x8 (1 padded with black to a square)"
+        "17 grey images in all, 2 of them resized to 8x8 from 4x4 or 16x8 (1 padded with black to a square)"
     )
     pixels = torch.cat((train.images, test.images))
     wide = pixels[(pixels[:, 0, 4, 4] > 0.7) & (pixels[:, 0, 0, 0] == 0)]
@@ -74,7 +74,7 @@ def test_other_sizes_are_scaled_and_padded_without_distortion(folder):
     larger = load_folder(folder, size=32).train
     assert larger.images.shape[1:] == (1, 32, 32)
     assert larger.note.startswith(
-        "17 grey images in all, each brought to 32x32 from sizes between 4x4 and 16x8 (1 padded"
+        "17 grey images in all, each resized to 32x32 from sizes between 4x4 and 16x8 (1 padded"
     )
 
 
@@ -139,7 +139,7 @@ def test_files_that_are_not_images_are_counted(folder):
     (folder / "cat" / "notes.txt").write_text("mine")
     (folder / ".DS_Store").write_text("hidden")
     (folder / ".thumbnails").mkdir()
-    assert load_folder(folder).train.note.endswith("; 1 files that are not images ignored")
+    assert load_folder(folder).train.note.endswith("; 1 files ignored that are not images")
 
 
 @pytest.mark.parametrize("place", [".ipynb_checkpoints", "more/.thumbnails/small", "more/.hidden"])
@@ -149,7 +149,7 @@ def test_hidden_folders_do_not_count(folder, place):
     (folder / "cat" / place / "notes.txt").write_text("hidden as well")
     train, test = load_folder(folder)
     assert 250 not in levels(train) + levels(test)
-    assert test.note == "15 grey images in all, 8x8 as they are"
+    assert test.note == "15 grey images in all, 8x8, unchanged"
     save(folder / "cat" / "more" / "seen.png", colour=250)
     assert 250 in levels(load_folder(folder).train) + levels(load_folder(folder).test)
 
@@ -167,7 +167,7 @@ def test_copies_within_a_class_are_read_once(folder, seed):
         shutil.copy(folder / "cat" / f"{number}.png", folder / "cat" / f"copy of {number}.png")
     train, test = load_folder(folder, seed=seed)
     assert sorted(levels(train) + levels(test)) == [*range(10), *range(100, 105)]
-    assert test.note == "15 grey images in all, 8x8 as they are; 10 copies left out"
+    assert test.note == "15 grey images in all, 8x8, unchanged; 10 copies left out"
 
 
 def test_a_training_image_that_is_also_a_test_image_is_left_to_the_test(tmp_path):
@@ -190,7 +190,7 @@ def test_one_image_in_two_classes_is_named(folder):
     train, test = load_folder(folder)
     assert len(train) + len(test) == 16
     named = "1 files are the same in different classes, such as cat/3.png and dog/also3.png"
-    assert test.note == f"16 grey images in all, 8x8 as they are; {named}"
+    assert test.note == f"16 grey images in all, 8x8, unchanged; {named}"
 
 
 def test_a_third_folder_beside_train_and_test_is_told(tmp_path):
