@@ -67,6 +67,8 @@ def download(url: str, folder: Path, md5: str | None = None) -> Path:
             get = pooch.HTTPDownloader(progressbar=bar, chunk_size=_CHUNK, timeout=_TIMEOUT, headers=headers)
             return Path(pooch.retrieve(url, md5 and f"md5:{md5}", name, folder, downloader=get))
     except RequestException as error:
+        if error.response is not None:  # pooch leaves the connection open
+            error.response.close()
         reason: BaseException = error
         while reason.__context__ is not None:  # the outer ones repeat the address and add the names of classes
             reason = reason.__context__
