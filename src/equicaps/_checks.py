@@ -1,6 +1,7 @@
 """Errors that say what was expected, what came and what to do. Shapes, dtypes and devices only: values stay lazy, so
 that ``torch.export`` and ``torch.compile`` see straight-line code."""
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -177,3 +178,8 @@ def check_values(images: Float[Tensor, "batch channels height width"]) -> str | 
     if low < -OUT_OF_RANGE or high > 1 + OUT_OF_RANGE:
         return f"images are expected in [0, 1], but range from {low:.3g} to {high:.3g}; they are used as they are."
     return None
+
+
+def is_printable(text: str) -> bool:
+    """Whether a name is free of control characters and undecodable bytes, which could send commands to a terminal."""
+    return not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from equicaps.data.dataset import is_printable
+from equicaps._checks import is_printable
 from equicaps.images.background import BACKGROUNDS, Background
 
 CONVENTION = (
