@@ -2,8 +2,8 @@ import pytest
 import torch
 from turning import quarter_turn
 
+from equicaps._checks import check_window_grid
 from equicaps.functional import Sigmoid, align, mean_pose, route, window_positions, windows
-from equicaps.functional.alignment import check_window_grid
 from equicaps.groups import GL, SE2, SO2, Scale
 
 

@@ -4,7 +4,7 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -57,7 +57,14 @@ class Group(ABC):
     mean_is_closed: bool = True
     """Whether M maps into the group, as Theorem 1 asks."""
     distance_is_symmetric: bool = True
-    """Whether δ(p, q) = δ(q, p); no theorem asks it."""
+    """Whether δ(p, q) = δ(q, p), which no theorem requires."""
+    closed_form: ClassVar[Literal["unit complex"] | None] = None
+    """What fast implementations of Algorithm 1 may take for granted, see :func:`equicaps.functional.route_windows`.
+
+    ``"unit complex"``: elements are unit complex numbers with their product, and zero is the undefined pose; M is the
+    normalised weighted sum, and δ = (1 - ⟨p, q⟩)/2. None: nothing but the methods. Subclasses do not inherit it, since
+    they may redefine any of them; a subclass for which it still holds states it again.
+    """
 
     @abstractmethod
     def identity(
@@ -126,6 +133,7 @@ class Group(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.closed_form = vars(cls).get("closed_form")
         for name in _TENSOR_METHODS & vars(cls).keys():
             setattr(cls, name, _checked(name, vars(cls)[name]))
 

@@ -17,6 +17,7 @@ class SO2(Group):
     """
 
     dim, algebra_dim, point_dim = 2, 1, 2
+    closed_form = "unit complex"
 
     def identity(
         self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from equicaps._checks import check_count
-from equicaps.functional.planar_routing import directions
+from equicaps.functional import directions
 from equicaps.groups import SO2, Group
 
 
