@@ -31,10 +31,10 @@ _WINDOWS = 256
 
 
 def over_window(values: Float[Tensor, "*batch k windows"]) -> Float[Tensor, "*batch windows"]:
-    """The sum over positions in reading order; of a 2x2 block opposite ones first.
+    """The sum over positions in reading order; in a 2x2 block, opposite positions are added first.
 
-    Then a turned block has bit for bit the same sum: a turn swaps the pairs, or the two in each. Poses that nearly
-    cancel would turn any other rounding into an angle.
+    A rotated block then has the same sum to the bit: a quarter turn swaps the two pairs, or the members of each. Any
+    difference in rounding would become an angle where poses nearly cancel.
     """
     if values.shape[-2] != 4:
         return values.sum(-2)
@@ -77,7 +77,7 @@ def piecewise_sums(
         voices: how far each input counts in the mean distance, see :func:`equicaps.numerics.speaks`.
         alpha: the slope of σ.
         beta: the shift of σ.
-        iterations: of routing.
+        iterations: the number of routing iterations.
     """
     inputs = (tensor.flatten(-3, -2) for tensor in (poses, activations, voices))
     sums = _PiecewiseSums.apply(features, weight, *inputs, alpha / 2, beta - alpha / 2, iterations)  # type: ignore[no-untyped-call] # torch
@@ -120,7 +120,7 @@ class _PiecewiseSums(torch.autograd.Function):
 
 
 def _pieces(features: Tensor, weight: Tensor) -> Iterator[tuple[slice, slice]]:
-    """Slices of output capsules and of windows."""
+    """Slices of the output capsules and of the windows that together cover all votes."""
     (_, outputs, capsules, _), (positions, count) = weight.shape, features.shape[1:]
     inputs = capsules * positions
     width = max(1, min(count, max(_WINDOWS, _PIECE // (inputs * outputs))))
@@ -142,7 +142,7 @@ def _over_inputs(values: Float[Tensor, "*batch n windows"], positions: int) -> F
 
 
 class _Step(NamedTuple):
-    """What one iteration leaves for the way back."""
+    """What one iteration keeps for the backward pass."""
 
     start: "_Direction"
     q: Tensor
@@ -153,7 +153,7 @@ class _Step(NamedTuple):
 class _Piece:
     """The votes of some output capsules in some windows, (2, m, n, windows), and their sums.
 
-    Derivatives are written by hand, with few and mostly in-place passes: this is where the network spends its time.
+    Derivatives are written by hand, in few and mostly in-place passes, because networks spend most of their time here.
     """
 
     def __init__(self, tensors: list[Tensor]) -> None:
@@ -170,7 +170,7 @@ class _Piece:
             self.t = raw.mul_(self.scale)
         else:
             self.t = torch.cat((torch.cos(raw), torch.sin(raw)))
-        self.v, turned = self.t * px, self.t * py  # no addcmul: fused, x and y would be rounded differently
+        self.v, turned = self.t * px, self.t * py  # not addcmul, which is fused: x and y would be rounded differently
         self.v[0] -= turned[1]
         self.v[1] += turned[0]
         self.resultant = self.sum_of(self.a)
@@ -200,7 +200,7 @@ class _Piece:
             self.resultant, self.total = self.sum_of(w), _over_inputs(w, self.positions)
 
     def backward(self, d_resultant: Tensor, d_total: Tensor, d_everyone: Tensor, d_fade: Tensor) -> tuple[Tensor, ...]:
-        """Gradients of the piece's tensors, in their order."""
+        """The gradients of the piece's tensors, in their order."""
         zero = torch.zeros_like(self.shift)
         dv = self.voices * d_everyone.unsqueeze(2)
         d_voices = self.along(d_everyone, zero).sum(0)
@@ -251,7 +251,7 @@ class _Direction:
         self.value = self.mean * fade
 
     def backward(self, d_value: Tensor, d_presence: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients of the resultant, of the total weight and of the factor."""
+        """The gradients of the resultant, of the total weight and of the factor."""
         d_value = d_value + self.value * (4 * d_presence * (1 - self.value.square().sum(0)))
         d_fade = (self.mean * d_value).sum(0)
         d_mean = self.fade * d_value

@@ -22,8 +22,8 @@ from equicaps.numerics import full_precision
 class Transformations(Protocol):
     """The generator t of Equation 9, as :class:`equicaps.nn.TransformGenerator` implements it.
 
-    Calling it and mapping ``features`` by ``weight`` must give the same transformations: which of the two is used
-    depends on the implementation that is chosen.
+    A call and ``features`` followed by ``weight`` must give the same transformations: implementations of Algorithm 1
+    use the one or the other.
     """
 
     @property
@@ -32,10 +32,10 @@ class Transformations(Protocol):
 
     @property
     def weight(self) -> Float[Tensor, "e m c f"]:
-        """From features to 2-vectors that are normalised, or to Lie algebra vectors."""
+        """The map from features to Lie algebra vectors or, with e = 2 on SO(2), to vectors that are normalised."""
 
     def features(self, aligned: Float[Tensor, "*batch i"]) -> Float[Tensor, "*batch f"]:
-        """What ``weight`` is applied to, for every aligned position."""
+        """The input of ``weight`` for every aligned position."""
 
     def __call__(self, aligned: Float[Tensor, "*batch i"]) -> Float[Tensor, "*batch m c d"]:
         """The group elements for every aligned position."""
@@ -71,18 +71,20 @@ def route_windows(
     any              any           any                 :func:`route`: Algorithm 1 as it is written
     ================ ============= =================== ======================================================
 
+    Programs that are being traced or compiled (``torch.export``, ``torch.compile``) take the plain one in place of
+    :func:`planar_route`, whose sizes depend on the data: the number of active windows and, with it, of the pieces in
+    which they are routed. A further implementation gets a line in this table and a branch below it.
+
     All of them agree up to rounding, values and gradients (a test), with two exceptions in the gradient: at an
     activation of exactly 0, see :func:`planar_route`; and in a window without any activity, where the pose is undefined
-    and :func:`planar_route` passes no gradient. Traced and compiled programs cannot take :func:`planar_route`, because
-    the number of active windows, a size, depends on the data, and because its derivative is written by hand in pieces
-    that a tracer would unroll.
+    and :func:`planar_route` passes no gradient.
 
     Args:
-        group: of the poses; it must act on the plane (``point_dim == 2``).
+        group: the group of the poses; it must act on the plane (``point_dim == 2``).
         generator: t.
-        capsules: on a grid that windows cover from edge to edge.
+        capsules: the input, on a grid that the windows cover from edge to edge.
         kernel_size: the side of the square windows.
-        stride: of the windows.
+        stride: the stride of the windows.
         iterations: see :func:`route`.
         sigma: see :func:`route`.
         agreement: see :func:`route`.
@@ -93,8 +95,8 @@ def route_windows(
     _check(group, generator, capsules)
     check_window_grid("route_windows", (capsules.poses.shape[2], capsules.poses.shape[3]), kernel_size, stride)
     check_options("route_windows", iterations, sigma, agreement)
-    forms, compiling = (group.closed_form, sigma.closed_form), torch.compiler.is_compiling()
-    if forms == ("unit complex", "sigmoid") and not compiling:
+    forms = (group.closed_form, sigma.closed_form)
+    if forms == ("unit complex", "sigmoid") and not torch.compiler.is_compiling():
         active = _active_windows(capsules, kernel_size, stride)
         features = _planar_features(group, generator, active.poses, kernel_size)
         planar = planar_route(
@@ -151,17 +153,18 @@ def _aligned(
 
 
 class _ActiveWindows(NamedTuple):
-    """The windows in which anyone votes, as planes: coordinates first, windows last."""
+    """The windows in which any capsule is active, as planes: coordinates first, windows last."""
 
     poses: Float[Tensor, "2 c k windows"]
     activations: Float[Tensor, "c k windows"]
     places: Int[Tensor, " windows"]
-    """Where on the grid these windows are, counted over the whole batch."""
+    """The indices of these windows among those of the whole batch."""
     grid: tuple[int, int, int]
-    """The sizes of the batch and of the grid of all windows."""
+    """The sizes of the batch and of the grid of windows."""
 
 
 def _active_windows(capsules: Capsules, kernel_size: int, stride: int) -> _ActiveWindows:
+    """One gather for poses and activations."""
     planes = torch.cat((capsules.poses.movedim(-1, 0), capsules.activations.unsqueeze(0)))  # x, y, activation
     planes = windows(planes, kernel_size, stride).permute(0, 2, 5, 1, 3, 4)  # (3, c, k, b, y, x)
     _, _, _, b, y, x = planes.shape
@@ -180,7 +183,7 @@ def _planar_features(
 
 
 def _on_grid(routing: PlanarRouting, active: _ActiveWindows) -> Capsules:
-    """The routed windows in their places; undefined poses and zero activations in all others."""
+    """The routed windows in their places, with undefined poses and zero activations everywhere else."""
     routed = torch.cat((routing.poses, routing.activations.unsqueeze(0)))
     everywhere = routed.new_zeros(*routed.shape[:2], math.prod(active.grid)).index_copy(-1, active.places, routed)
     planes = everywhere.unflatten(-1, active.grid).transpose(1, 2)  # (3, b, m, y, x)

@@ -36,7 +36,7 @@ class SO2(Group):
         return torch.stack((x, -y), dim=-1)
 
     def act(self, g: Float[Tensor, "*#batch 2"], points: Float[Tensor, "*#batch 2"]) -> Float[Tensor, "*batch 2"]:
-        """Turn points of the plane (x right, y up) counter-clockwise."""
+        """Rotate points of the plane (x right, y up) counter-clockwise."""
         return self.compose(g, points)
 
     def mean(

@@ -24,27 +24,27 @@ _PAPER = TransformMLP()
 
 
 class SpatialCapsules2d(nn.Module):
-    r"""Capsules of a window to capsules of the next grid: pose-aligned votes, then Algorithm 1 (Section 3).
+    r"""From the capsules of each window to those of the next grid: pose-aligned votes and Algorithm 1 (Section 3).
 
     .. math::
         \bar p = M(p_1, \dots, p_n, 1), \qquad v_{ij} = p_i \circ t_{ij}(\bar p^{-1} x_i), \qquad
         \hat p_j, \hat a_j = \mathrm{route}(v_{:j}, a)
 
-    Rotate the grid and every pose by a quarter turn: the output's grid and poses rotate with them, ``layer(g P).poses
-    == g layer(P).poses``, and activations only move with the grid. This is exact up to rounding, whatever the
-    parameters. The generator t is continuous and shared by all positions. Which implementation of Algorithm 1 does the
-    work is up to :func:`equicaps.functional.route_windows`.
+    When the grid and its poses are rotated by a quarter turn, so are those of the output, ``layer(g P).poses == g
+    layer(P).poses``, and activations only move with the grid. This is exact up to rounding, whatever the parameters.
+    The generator t is continuous and shared by all windows. :func:`equicaps.functional.route_windows` chooses the
+    implementation of Algorithm 1.
 
     Args:
-        group: of the poses; it must act on the plane (``point_dim == 2``).
-        in_capsules: capsules of each input position.
-        out_capsules: capsules of each output position.
-        kernel_size: of the square window.
-        stride: of the windows; they must reach from edge to edge.
+        group: the group of the poses; it must act on the plane (``point_dim == 2``).
+        in_capsules: the number of capsules at each input position.
+        out_capsules: the number of capsules at each output position.
+        kernel_size: the side of the square windows.
+        stride: the stride of the windows, which must reach from edge to edge.
         kernel: the generator of t.
-        iterations: of routing; 0 is the control without routing.
-        sigma: σ and the starting values of its parameters, which are trained.
-        agreement: see :func:`route`.
+        iterations: the number of routing iterations; 0 is the control without routing.
+        sigma: σ and the initial values of its parameters, which are trained.
+        agreement: see :func:`equicaps.functional.route`.
     """
 
     def __init__(
@@ -91,13 +91,13 @@ class SpatialCapsules2d(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new transformations and start σ anew."""
+        """Draw new transformations and reset σ."""
         self.generator.reset_parameters()
         self.trained_sigma.reset_parameters()
 
     @property
     def sigma(self) -> Sigma:
-        """σ with the parameters as they are now."""
+        """σ with the current parameters."""
         return self.trained_sigma.value
 
     def forward(self, capsules: Capsules) -> Capsules:
