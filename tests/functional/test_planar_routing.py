@@ -29,7 +29,7 @@ def sample(dtype, *, emitted=2, windows=9, defined=True):
         activations[2, 0] = 0  # a silent one with a pose
         activations[2, 1] *= 2e-3  # one that is almost silent
         poses[:, 2] *= 0.8  # poses that fade
-        activations[..., 0] = 0  # a window where nobody speaks
+        activations[..., 0] = 0  # a window without any activity
     numbers = (torch.tensor(3.0, dtype=dtype), torch.tensor(1.5, dtype=dtype))
     return [tensor.requires_grad_() for tensor in (features, weight, poses, activations, *numbers)]
 
@@ -67,7 +67,7 @@ def test_equals_route(emitted, iterations, agreement, defined, dtype, tolerance)
     heads = [torch.randn_like(tensor) for tensor in actual]
     if not defined:
         for head in heads:
-            head[..., 0] = 0  # at a window without evidence gradients are of the size of 1e12 and compare nothing
+            head[..., 0] = 0  # in a window without evidence, gradients of about 1e12 cannot be compared
     for one, other in zip(actual, expected, strict=True):
         torch.testing.assert_close(one, other, **tolerance)
     gradients = (torch.autograd.grad(outputs, arguments, heads, allow_unused=True) for outputs in (actual, expected))
@@ -78,7 +78,7 @@ def test_equals_route(emitted, iterations, agreement, defined, dtype, tolerance)
         torch.testing.assert_close(one[compared], other[compared], **loose)
 
 
-def test_the_comparison_tells_routing_from_none():
+def test_that_comparison_rejects_other_options():
     """Control: with other options the two differ by far more than the tolerance."""
     arguments = sample(torch.float64)
     routed = swiftly(*arguments)
@@ -135,7 +135,7 @@ def turned(poses):
 @pytest.mark.parametrize("positions", [4, 9])
 @pytest.mark.parametrize("together", [True, False])
 def test_the_planar_mean_pose_is_the_mean_pose(together, positions, dtype, tolerance):
-    """Values and gradients, also of poses that fade, and where nobody has one."""
+    """Values and gradients, also of poses that fade, and where no pose is defined."""
     poses = SO2().random(3, positions, 8, dtype=dtype).movedim(-1, 0).contiguous()
     poses[:, 1] *= 0.8
     poses[:, 2, 0] = 0
@@ -146,14 +146,17 @@ def test_the_planar_mean_pose_is_the_mean_pose(together, positions, dtype, toler
     expected = mean_pose(SO2(), inputs.flatten(1, 2) if together else inputs)
     torch.testing.assert_close(actual, expected, **tolerance)
     head = torch.randn_like(actual)
-    head[0] = 0  # without evidence gradients are of the size of 1e9 and compare nothing
+    head[0] = 0  # without evidence, gradients of about 1e9 cannot be compared
     gradients = (torch.autograd.grad(means, poses, head)[0] for means in (actual, expected))
     torch.testing.assert_close(*gradients, **{name: 20 * value for name, value in tolerance.items()})
 
 
 def test_turned_blocks_have_turned_poses_to_the_bit(monkeypatch):
-    """Each block turned, and elsewhere. One feature, so that its product with the weights is rounded once; 256 windows
-    fill the vectors, at whose edge σ and sums over capsules are rounded otherwise."""
+    """Each block rotated, and in another place.
+
+    With one feature, its product with the weights is rounded once; 256 windows fill the vector units, at whose edge σ
+    and sums over capsules are rounded differently.
+    """
     features, weight, poses, activations, *numbers = (tensor.detach() for tensor in sample(torch.float32, windows=256))
     features, weight, order = features[:1], weight[..., :1], torch.randperm(256)
 

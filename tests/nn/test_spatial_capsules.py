@@ -12,7 +12,7 @@ generators = pytest.mark.parametrize("kernel", [TransformMLP(8), TransformLinear
 
 
 class Sharp(Sigmoid):
-    """A user's own, which no fast path knows."""
+    """A user's own σ, of which no fast implementation knows."""
 
     def __call__(self, x):
         return super().__call__(x) ** 4
@@ -65,7 +65,7 @@ def test_without_alignment_that_comparison_fails(kernel_size, stride, dtype, mon
 @sigmas
 @generators
 def test_every_variant_equals_plain_route(kernel, sigma, agreement, dtype, tolerance):
-    """What forward returns, fast or not, is what route makes of the layer's votes."""
+    """Whatever the implementation, forward returns what route makes of the layer's votes."""
     layer = SpatialCapsules2d(SO2(), 3, 4, 3, 1, kernel=kernel, sigma=sigma, agreement=agreement).to(dtype)
     capsules = sample(SO2(), 3, 1, dtype)
     actual, expected = layer(capsules), layer.routing(capsules)
