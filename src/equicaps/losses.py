@@ -15,7 +15,10 @@ from equicaps.models.output import CapsOutput
 def spread_loss(
     activations: Float[Tensor, "batch classes"], labels: Int[Tensor, " batch"], margin: float
 ) -> Float[Tensor, ""]:
-    r"""The spread loss :math:`\sum_{i \ne t} \max(0, m - (a_t - a_i))^2`, averaged over the batch (Hinton et al., 2018)."""
+    r"""The spread loss of Hinton et al. (2018), averaged over the batch.
+
+    .. math:: \sum_{i \ne t} \max(0, m - (a_t - a_i))^2
+    """
     target = activations.gather(1, labels[:, None])
     gap = F.relu(margin - (target - activations)).square()
     return (gap.sum(1) - margin**2).mean()  # the true class contributes margin² to the sum

@@ -99,9 +99,9 @@ def test_the_backbone_trains_and_the_model_does_not(model, images):
 def test_mistakes_are_explained(model, images):
     with pytest.raises(ValueError, match="'invariant', 'maps' or 'vectors', but is 'images'"):
         equicaps.Canonicalizer(model, nn.Identity(), returns="images")
-    with pytest.raises(ValueError, match=r"maps have shape \(n, channels, side, side\)"):
+    with pytest.raises(ValueError, match=r"maps must have shape \(n, channels, side, side\)"):
         equicaps.Canonicalizer(model, lambda x: x[..., 1:], returns="maps")(images)
-    with pytest.raises(ValueError, match="two coordinates"):
+    with pytest.raises(ValueError, match=r"vectors must have shape \(n, \.\.\., 2\)"):
         equicaps.Canonicalizer(model, lambda x: x, returns="vectors")(images)
     with pytest.raises(ValueError, match="one entry for each of"):
         equicaps.Canonicalizer(model, lambda x: x[1:], returns="maps")(images)
