@@ -1,4 +1,4 @@
-"""Bad input: an error that says what was expected, what came and what to do."""
+"""Errors have one root, and the errors of bad arguments say what was expected, what came and what to do."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ votes, activations = SO2().random(3, 5), torch.ones(5)
     "method", ["compose", "inverse", "act", "mean", "distance", "exp", "log", "contains", "presence"]
 )
 def test_a_wrong_trailing_size_is_named(group, method):
-    """Expected size and the shape that came."""
+    """The message states the expected size and the shape that came."""
     wrong = torch.ones(4, 99)
     arguments = {
         "mean": (wrong, torch.ones(4)),

@@ -178,5 +178,5 @@ def check_values(images: Float[Tensor, "batch channels height width"]) -> str | 
     if not (low.isfinite() and high.isfinite()):
         raise ValueError("images contain NaN or infinite pixels; clean them first, for instance with torch.nan_to_num.")
     if low < -OUT_OF_RANGE or high > 1 + OUT_OF_RANGE:
-        return f"images should be in [0, 1], but range from {low:.3g} to {high:.3g}; they are used unchanged."
+        return f"images are expected in [0, 1], but range from {low:.3g} to {high:.3g}; they are used unchanged."
     return None
