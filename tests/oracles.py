@@ -99,9 +99,7 @@ def assert_matches_the_matrix_group(group: Group, shape: tuple[int, ...], dtype:
     """compose, inverse, identity and exp are the matrix product, inverse, identity and exponential."""
     g, h = group.random(*shape, dtype=dtype), group.random(*shape, dtype=dtype)
     G, H = to_matrix(group, g), to_matrix(group, h)
-    assert not torch.allclose(G @ H, H @ G) or group_is_abelian(group), (
-        "the sample cannot distinguish gh from hg"
-    )
+    assert not torch.allclose(G @ H, H @ G) or group_is_abelian(group), "the sample cannot distinguish gh from hg"
     torch.testing.assert_close(to_matrix(group, group.compose(g, h)), G @ H, **tolerance)
     torch.testing.assert_close(to_matrix(group, group.inverse(g)), torch.linalg.inv(G), **tolerance)
     unit = torch.eye(G.shape[-1], dtype=dtype).expand_as(G)

@@ -1,5 +1,6 @@
 """Trained networks as ONNX and torch.export give the same answers on 1,000 digits, and the comparison can fail."""
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -74,6 +75,22 @@ def test_poses_may_differ_by_three_times_the_rounding_of_the_network():
     assert found.holds
     assert not replace(found, rounding=9e-6).holds
     assert not replace(found, scores=2e-5).holds
+
+
+@pytest.mark.parametrize("off", [{"scores": torch.nan}, {"agreements": torch.nan}, {"poses": torch.nan}], ids=str)
+def test_nan_is_rejected(network, off):
+    """NaN compares as neither larger nor smaller, so it must not pass for a difference of 0."""
+    found = export.compare(network, program(network, **off), turned_digits(20))
+    assert not found.holds
+    assert not replace(export.compare(network, program(network), turned_digits(20)), agreements=torch.nan).holds
+
+
+def test_a_comparison_leaves_the_mode_of_the_network_unchanged(network):
+    trained = copy.deepcopy(network).train()
+    state = copy.deepcopy(trained.state_dict())
+    assert export.compare(trained, program(network), turned_digits(20)).holds
+    assert all(module.training for module in trained.modules())
+    assert all(torch.equal(value, state[name]) for name, value in trained.state_dict().items())
 
 
 def test_changed_labels_are_counted(network):
