@@ -1,0 +1,5 @@
+"""."""
+
+from mutations.mutant import Mutant
+
+MUTANTS: tuple[Mutant, ...] = ()
