@@ -13,6 +13,7 @@ from equicaps._files import write_bytes
 from equicaps.cli.reporting import reported
 from equicaps.cli.terminal import AsJson, show_json
 from equicaps.errors import NotFoundError, UsageError
+from equicaps.inference.model_files import MODEL
 from reproduction import galaxies, galaxies_page, pages, plots
 from reproduction.exactness import exactness
 from reproduction.figures import figures
@@ -28,7 +29,7 @@ Quick = Annotated[
 ]
 Folder = Annotated[
     Path | None,
-    typer.Option("--results", help="Folder of the results.  [default: results; results/quick with --quick]"),
+    typer.Option("--results", help="Folder of the results; by default results, or results/quick with --quick."),
 ]
 NoTraining = Annotated[
     bool, typer.Option("--no-training", help="Use finished trainings only; what is missing is marked 'not yet run'.")
@@ -174,6 +175,8 @@ def _check_names(names: Sequence[str], known: Iterable[str]) -> None:
 
 def _run_galaxy_commands(results: Results, data: Path | None) -> None:
     training, page = galaxies.Training(), ROOT / pages.GALAXIES
+    if not (training.folder(results) / MODEL).exists():
+        raise NotFoundError(f"{training.name} is not trained: run python -m reproduction galaxies --train first.")
     text = galaxies_page.run_commands(
         page.read_text(encoding="utf-8"), training.folder(results), training.data("test", data), data, results.console
     )

@@ -49,7 +49,8 @@ def output_poses(
         if row == 0:
             axes.set_title(f"{angles[column]:.0f}°", fontsize=9)
     figure.supxlabel(
-        f"pose of the digit's class; orange: more than {BAD:.0f}° from where the first column's should be", fontsize=8
+        f"pose of the digit's class; orange: more than {BAD:.0f}° off the pose expected from the first column",
+        fontsize=8,
     )
     _save(figure, path)
 
@@ -160,7 +161,7 @@ def galaxies(path: Path, record: Record, data: Dataset) -> None:
         if column == 0:
             axes.set_ylabel(data.classes[row], fontsize=9)
         if (predicted := int(found["predicted"][place])) != row:
-            axes.set_title(f"classified as {data.classes[predicted]}", fontsize=7, pad=2)
+            axes.set_title(f"predicted {data.classes[predicted]}", fontsize=7, pad=2)
     figure.supxlabel(
         "blue: pose predicted by `steerable`; orange: axis from intensity moments, if elongated", fontsize=8
     )
