@@ -78,7 +78,7 @@ def _deviations(network: GroupCapsNet, results: Results, name: str) -> Record:
     """The largest changes under quarter turns, of upright digits and of digits rotated by random angles before."""
     digits = results.digits()
     angles = torch.rand(len(digits), generator=torch.Generator().manual_seed(0)) * 360
-    before = {"upright": torch.zeros(len(digits)), "turned": angles}
+    before = {"upright": torch.zeros(len(digits)), "turned": angles}  # the names in all records so far
     found = {}
     for kind in results.track(list(before), f"{name}, changes under quarter turns"):
         found[kind] = deviations(network, rotate(digits.images, before[kind], SIZE))._asdict()

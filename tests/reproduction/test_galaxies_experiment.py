@@ -1,6 +1,8 @@
 """The figures of the walk-through from made-up predictions, and its page from a made-up record."""
 
 import copy
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 import torch
 from PIL import Image
 from rich.console import Console
+from typer.testing import CliRunner
 
 import equicaps
 from equicaps.data import Dataset
@@ -15,7 +18,8 @@ from equicaps.errors import TrainingError, UsageError
 from equicaps.images import principal_axis, rotate
 from equicaps.inference import Prediction
 from equicaps.models import CapsOutput, GroupCapsNet
-from reproduction import plots
+from reproduction import galaxies, plots
+from reproduction.__main__ import app
 from reproduction.galaxies import METHODS, answers, summary
 from reproduction.galaxies_page import run_commands, tables, write_images
 from reproduction.galaxy_poses import compare_with_moments, fit_offsets, rotation_curve, spread
@@ -203,3 +207,26 @@ def test_three_sources_of_each_class_become_images(tmp_path):
     names = {path.name for path in (tmp_path / "sources").iterdir()}
     assert names == {f"{name}-{number}.png" for name in data.classes for number in (0, 1)}  # there are only two
     assert np.asarray(Image.open(tmp_path / "sources" / "FRI-0.png")).max() == 255
+
+
+def test_everything_is_trained_once_tested_and_drawn(tmp_path, monkeypatch):
+    """One step on eight bars; a second call trains nothing, and results elsewhere write no page."""
+    data = Dataset("bars", bars(torch.arange(8) * 20.0)[..., 8:-8, 8:-8], LABELS, ("FRI", "FRII", "Compact", "Bent"))
+    monkeypatch.setattr(galaxies, "load_galaxies", lambda split, root, **preparation: data)
+    tiny = galaxies.Training(steps=1, batch=4)
+    cnn = replace(tiny, preset="steerable_cnn", rotated=False)
+    monkeypatch.setattr(galaxies, "TRIALS", {"one": tiny})
+    monkeypatch.setattr(galaxies, "METHODS", {"steerable": [tiny], "cnn": [cnn]})
+    monkeypatch.setattr(galaxies, "Training", lambda: tiny)
+    page = (ROOT / "docs" / "galaxies.md").read_text()
+    done = [CliRunner().invoke(app, ["galaxies", "--results", str(tmp_path)]) for _ in range(2)]
+    assert [each.exit_code for each in done] == [0, 0], done[0].output + done[1].output
+    assert done[0].stderr.count("training ") == 2  # the trial is the first method's training, too
+    assert "training " not in done[1].stderr
+    record = json.loads((tmp_path / "galaxies.json").read_text())
+    assert [(run["method"], "axes" in run) for run in record["runs"]] == [("steerable", True), ("cnn", False)]
+    assert record["rows"]["steerable"]["quarter_turns_changed"] == 0
+    assert (record["rows"]["cnn"]["rotated"], record["runs"][0]["parameters"]) == (False, 156_840)
+    assert "| **`steerable`**, rotated in training | 156,840 | 1 |" in tables(record)["results"]
+    assert (tmp_path / "figures" / "galaxies.png").exists()
+    assert (ROOT / "docs" / "galaxies.md").read_text() == page
