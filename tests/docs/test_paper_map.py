@@ -32,7 +32,7 @@ def parse(text: str) -> list[Entry]:
 
 
 def problems(entry: Entry) -> list[str]:
-    """What is wrong with an entry, in words."""
+    """A sentence for everything that is wrong with an entry."""
     found = []
     if not entry.objects:
         found.append(f"{entry.paper}: names no object")
@@ -44,8 +44,8 @@ def problems(entry: Entry) -> list[str]:
 
 
 def object_exists(dotted: str) -> bool:
-    """Whether the dotted path leads to something in equicaps."""
-    if not dotted.startswith("equicaps."):
+    """Whether the dotted path leads to something in equicaps, or in reproduction."""
+    if not dotted.startswith(("equicaps.", "reproduction.")):
         return False
     try:
         pkgutil.resolve_name(dotted)
@@ -83,7 +83,7 @@ def test_a_made_up_object_is_rejected():
     """Control."""
     real = "tests/docs/test_paper_map.py::test_a_made_up_object_is_rejected"
     assert problems(Entry("real", ("equicaps.functional.route",), (real,))) == []
-    for name in ("equicaps.functional.rout", "equicaps.nowhere.route", "torch.nn", "equicaps.groups.SO2.nothing"):
+    for name in ("equicaps.functional.rout", "equicaps.nowhere.route", "torch.nn", "reproduction.nothing"):
         assert problems(Entry("made up", (name,), (real,))) == [f"made up: no object {name}"]
 
 
