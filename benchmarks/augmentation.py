@@ -1,8 +1,8 @@
-"""CPU-milliseconds of the augmentations for a batch of 64 digits, and their share of a steerable training step.
+"""CPU time of each augmentation for a batch of 64 digits, and its share of a training step of `steerable`.
 
-Run: python benchmarks/augmentation.py. One thread, float32, embedded digits. The step (32x32, forward, loss, backward,
-optimiser) is measured in the same run: the share does not depend on the machine's speed. CPU time, not wall time; the
-median of the repetitions.
+Run: python benchmarks/augmentation.py. One thread, float32, embedded digits. The training step (32x32 images; forward,
+loss, backward, optimiser) is measured in the same run, so that the share does not depend on the speed of the machine.
+Figures are medians of CPU time, not wall time.
 """
 
 import statistics
@@ -21,6 +21,7 @@ BATCH = 64
 
 
 def milliseconds(function: Callable[[], object], repetitions: int) -> float:
+    """The median CPU time of a call, after one call to warm up."""
     function()
     times = []
     for _ in range(repetitions):

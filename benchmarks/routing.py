@@ -1,8 +1,9 @@
-"""Votes per CPU-second and peak memory of `route`, for each group, forward and forward with backward.
+"""Votes per CPU-second and peak memory of `route` for each group, forward only and with the backward pass.
 
 Run: python benchmarks/routing.py [--json results/routing.json]. One thread, float32, 32 x 32 capsules, batch 64, two
-iterations. Every row runs in a process of its own, so that its peak memory is its own: what one step adds to the
-resident set (read from /proc, so on Linux only). CPU time, not wall time: other processes may share the machine.
+iterations. Each row runs in its own process, so that no other row contributes to its peak memory, which is what one
+step adds to the resident set (read from /proc, hence Linux only). Speed is per CPU time, not wall time, because other
+processes may share the machine.
 """
 
 import argparse
@@ -27,7 +28,7 @@ BATCH, OUT, IN, SECONDS = 64, 32, 32, 1.0
 
 
 def resident(field: str) -> float:
-    """Resident set in MiB: VmRSS now, VmHWM at its peak since it was last reset. Linux only."""
+    """The resident set in MiB: VmRSS is the current one, VmHWM the largest since the last reset. Linux only."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
     return int(line.split()[1]) / 1024
 
@@ -37,6 +38,7 @@ def reset_peak() -> None:
 
 
 def measure(name: str, backward: bool) -> dict[str, float | str | bool]:
+    """One row of the table."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     group = GROUPS[name]
@@ -49,7 +51,7 @@ def measure(name: str, backward: bool) -> dict[str, float | str | bool]:
             if backward:
                 (routing.poses.sum() + routing.activations.sum()).backward()
 
-    ctypes.CDLL("libc.so.6").malloc_trim(0)  # give back what making the votes left behind
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # return what creating the votes left allocated
     reset_peak()
     before = resident("VmRSS")
     step()

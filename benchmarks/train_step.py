@@ -1,13 +1,14 @@
-"""Training and inference speed of all presets and two peers, one thread, images per CPU-second.
+"""Training and inference speed of all presets and two other networks on one thread, in images per CPU-second.
 
-Run: python benchmarks/train_step.py [--quick] [--json results/train_step.json]. Columns: parameters, multiply-adds of
-one image, images per CPU-second of a training step (loss, backward, AdamW) and of inference, peak memory of a training
-step, and the fraction of the same core's matrix-product peak that the training step reaches: 3 x forward multiply-adds
-of matrix products and convolutions, counted by torch's FlopCounterMode, over the largest peak of the run (measured
-before and after every row). What is no product (routing, much of `paper`'s votes) is not counted. Peers: an e2cnn C8
-network, if e2cnn is installed (`pip install e2cnn`), and a plain CNN of about the same multiply-adds as `steerable`.
-Images are the turned digits in the package, or with --noise dense noise (on which the paper's layers, which skip empty
-windows, are slower).
+Run: python benchmarks/train_step.py [--quick] [--json results/train_step.json]. The columns are the number of
+parameters, the multiply-adds per image, the images per CPU-second of a training step (loss, backward, AdamW) and of
+inference, the peak memory of a training step, and the fraction of the core's peak for matrix products that the training
+step reaches. The fraction takes a training step as three times the multiply-adds of the forward pass, counts matrix
+products and convolutions with torch's FlopCounterMode (so neither routing nor most of the votes of `paper`), and
+divides by the largest peak of the run, which is measured before and after every row. The other networks are an e2cnn C8
+network, if e2cnn is installed (`pip install e2cnn`), and a plain CNN with about as many multiply-adds as `steerable`.
+The images are rotated digits from the package or, with --noise, dense noise, on which the paper's layers are slower
+because they skip empty windows.
 """
 
 import argparse
@@ -35,7 +36,7 @@ SECONDS = 3.0
 
 
 class PlainCNN(nn.Module):
-    """Four convolutions with batch norm: what a user would train with rotation augmentation."""
+    """Four convolutions with batch norm: what one would otherwise train with rotation augmentation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +53,7 @@ class PlainCNN(nn.Module):
 
 
 def e2cnn_c8() -> nn.Module:
-    """Four layers of regular C8 features."""
+    """A network of four layers of regular C8 features."""
     from e2cnn import gspaces
     from e2cnn import nn as enn
 
@@ -91,16 +92,18 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 
 
 GROWING = ("steerable", "paper", "peer: plain CNN", "peer: e2cnn C8")
-"""Whose cost is also measured on larger images and other batches."""
+"""The networks that are also measured on larger images and with other batch sizes."""
 
 
 def peak_gflops(seconds: float) -> float:
+    """The speed of a large matrix product."""
     a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
     rate = speed(lambda: a @ b, 1, min(seconds, 0.5))
     return 2 * 1024**3 * rate / 1e9
 
 
 def speed(step: Callable[[], object], images: int, seconds: float = SECONDS) -> float:
+    """Images per CPU-second, after two steps to warm up."""
     for _ in range(2):
         step()
     start, steps = time.process_time(), 0
@@ -111,17 +114,19 @@ def speed(step: Callable[[], object], images: int, seconds: float = SECONDS) -> 
 
 
 def resident(field: str) -> float:
+    """The resident set in MiB: VmRSS is the current one, VmHWM the largest since the last reset. Linux only."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
     return int(line.split()[1]) / 1024
 
 
 def digits(batch: int, size: int) -> Tensor:
-    """Turned digits, tiled to the size."""
-    turned = rotate(embedded_digits("test").images[:batch], torch.rand(batch) * 360, 32)
-    return turned.repeat(1, 1, size // 32, size // 32)
+    """Rotated digits, tiled to the size."""
+    rotated = rotate(embedded_digits("test").images[:batch], torch.rand(batch) * 360, 32)
+    return rotated.repeat(1, 1, size // 32, size // 32)
 
 
 def measure(name: str, batch: int, size: int, kind: str, seconds: float) -> dict[str, float | str | int]:
+    """One row of the table, without the fraction of the peak."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     peak = peak_gflops(seconds)
@@ -133,8 +138,8 @@ def measure(name: str, batch: int, size: int, kind: str, seconds: float) -> dict
 
     def train() -> None:
         output = network(images)
-        whole = isinstance(network, GroupCapsNet)
-        loss = objective(output, images, labels, degrees) if whole else F.cross_entropy(output, labels)
+        is_ours = isinstance(network, GroupCapsNet)
+        loss = objective(output, images, labels, degrees) if is_ours else F.cross_entropy(output, labels)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
@@ -161,6 +166,7 @@ def measure(name: str, batch: int, size: int, kind: str, seconds: float) -> dict
 
 
 def show(rows: list[dict[str, float]], peak: float) -> None:
+    """Print the table."""
     heads = ("batch", "size", "parameters", "mult-adds", "train/s", "infer/s", "memory", "of peak")
     widths = (5, 4, 10, 10, 8, 8, 9, 7)
     print(" " * 20, *(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True)))
@@ -171,16 +177,16 @@ def show(rows: list[dict[str, float]], peak: float) -> None:
             f"{row['fraction_of_peak']:.0%}",
         )  # fmt: skip
         print(f"{row['network']:<20}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)))
-    print(f"matrix-product peak of the core: {peak:.0f} GFLOPS (1024x1024, float32)")
+    print(f"peak of the core for matrix products (1024x1024, float32): {peak:.0f} GFLOPS")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--quick", action="store_true", help="only 32x32, batch 64")
-    parser.add_argument("--only", choices=NETWORKS, help="one network")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="CPU-seconds for each speed")
-    parser.add_argument("--noise", action="store_true", help="dense noise instead of digits")
+    parser.add_argument("--quick", action="store_true", help="measure only 32x32 images in batches of 64")
+    parser.add_argument("--only", choices=NETWORKS, help="measure only this network")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="CPU-seconds to spend on each speed")
+    parser.add_argument("--noise", action="store_true", help="use dense noise instead of digits")
     parser.add_argument("--row", nargs=5, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.row:
@@ -199,7 +205,7 @@ def main() -> None:
         command = [sys.executable, __file__, "--row", name, str(batch), str(size), kind, str(arguments.seconds)]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode:
-            print(f"{name} not measured: {result.stderr.strip().splitlines()[-1]}")
+            print(f"{name} was not measured: {result.stderr.strip().splitlines()[-1]}")
             continue
         rows.append(json.loads(result.stdout))
     peak = max(row["core_gflops"] for row in rows)

@@ -2,8 +2,8 @@
 
 Run: python docs/make_embedded_digits.py [--data FOLDER] [--out FILE]
 
-Of each class 400 training and 100 test digits, evenly spaced in MNIST's order (its test set begins with the easier
-half, so the first ones would not do). The same bytes again with the same zlib; the arrays are the same with any.
+They are 400 training and 100 test digits of each class, evenly spaced in the order of MNIST, because the first half of
+its test set is the easier one. The arrays are always the same; so are the bytes of the file with the same zlib.
 """
 
 import argparse
@@ -19,13 +19,14 @@ FILE = Path(embedded.__file__).parent / "files" / embedded.FILE
 
 
 def choose(labels: NDArray[np.int64], each: int) -> NDArray[np.uint16]:
-    """Places of ``each`` digits of every class, in order."""
+    """The sorted indices of ``each`` digits of every class."""
     of_class = (np.flatnonzero(labels == digit) for digit in range(10))
     chosen = [places[np.linspace(0, len(places) - 1, each).round().astype(int)] for places in of_class]
     return np.sort(np.concatenate(chosen)).astype(np.uint16)
 
 
 def arrays(root: Path | None) -> dict[str, NDArray[np.generic]]:
+    """The arrays of the file, by name."""
     found: dict[str, NDArray[np.generic]] = {}
     for split, each in (("train", 400), ("test", 100)):
         digits = load_mnist(split, root)
@@ -42,8 +43,8 @@ def arrays(root: Path | None) -> dict[str, NDArray[np.generic]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with MNIST; by default as load_mnist finds it")
-    parser.add_argument("--out", type=Path, default=FILE)
+    parser.add_argument("--data", type=Path, help="folder that holds MNIST; by default wherever load_mnist finds it")
+    parser.add_argument("--out", type=Path, default=FILE, help="file to write")
     arguments = parser.parse_args()
     np.savez_compressed(arguments.out, **arrays(arguments.data))
     content = arguments.out.read_bytes()

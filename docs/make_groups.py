@@ -1,4 +1,4 @@
-"""Write the table of groups.md from the classes themselves; with --check only look whether it is current."""
+"""Write the table of groups.md from the group classes; with --check, only check that it is up to date."""
 
 import argparse
 import inspect
@@ -11,8 +11,8 @@ from equicaps import groups
 from equicaps.groups import GL, SE2, SE3, SO2, SO3, Group, Product, Scale, Translation
 
 PAGE = Path(__file__).with_name("groups.md")
-BEGIN = "<!-- begin of the table that docs/make_groups.py writes -->"
-END = "<!-- end of the table -->"
+BEGIN = "<!-- table: written by docs/make_groups.py -->"
+END = "<!-- end of table -->"
 EXAMPLES: dict[str, Group] = {
     "SO2()": SO2(),
     "SO3()": SO3(),
@@ -37,7 +37,7 @@ COLUMNS: dict[str, Callable[[Group], object]] = {
 
 
 def table(examples: dict[str, Group] = EXAMPLES) -> str:
-    """The Markdown table, one row for each group; every group that equicaps.groups exports must have one."""
+    """The Markdown table with a row for every group that equicaps.groups exports."""
     exported = {cls for name in groups.__all__ if inspect.isclass(cls := getattr(groups, name)) and cls is not Group}
     missing = sorted(cls.__name__ for cls in exported - {type(group) for group in examples.values()})
     if missing:
@@ -57,12 +57,12 @@ def updated(page: str) -> str:
 
 
 def is_current(page: str) -> bool:
-    """Whether writing the table would leave the page as it is."""
+    """Whether writing the table would leave the page unchanged."""
     return updated(page) == page
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write or check."""
+    """Write the table, or check it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if the table is out of date")
     page = PAGE.read_text(encoding="utf-8")
@@ -83,7 +83,7 @@ def _yes_or_no(value: bool) -> str:
 def _undefined_pose(group: Group) -> str:
     zero = torch.zeros(group.dim)
     if group.presence(zero) == 1:
-        return "only the activation tells"
+        return "known by its activation only"
     faded = group.fade(group.random(generator=torch.Generator().manual_seed(0)), torch.zeros(()))
     where = "zero vector" if (faded == 0).all() else "zero rotation"
     return where if group.mean_is_closed else f"{where}, and every mean outside the group"

@@ -1,7 +1,7 @@
-"""Digits at any angle: what they are and how they are turned, with the model and the digits inside the package.
+"""Classify rotated digits and read their angles, with the model and the digits that ship with the package.
 
-Prints accuracy, pose error and what changes under quarter turns (nothing), and writes a picture of turned digits with
-the arrows that the model reads off them. Exits with 1 if a prediction changes. Run: make demo
+Prints the accuracy, the pose error and what quarter turns change (nothing), and writes a picture of rotated digits with
+the pose of each as an arrow. Exits with 1 if a quarter turn changes a prediction. Run: make demo
 """
 
 import math
@@ -18,7 +18,8 @@ import equicaps
 from equicaps.data import Dataset, embedded_digits
 from equicaps.images import rotate
 from equicaps.inference import PoseModel
-from equicaps.metrics import accuracy, evaluate, exactness
+from equicaps.metrics import accuracy, exactness
+from equicaps.training import AnyAngle
 
 PICTURE = Path("demo.png")
 SCALE, MARGIN = 3, 4
@@ -30,46 +31,47 @@ def main() -> int:
     model, digits = equicaps.load("digits"), embedded_digits("test")
     upright = rotate(digits.images, torch.zeros(len(digits)), 32)
     start = time.process_time()
-    seen = model.predict(upright)
+    prediction = model.predict(upright)
     speed = len(digits) / (time.process_time() - start)
-    turned = evaluate(model.network, digits.images, digits.labels, size=32)
+    rotated = AnyAngle(digits)(model.network)
     exact = exactness(model.network, upright)
     draw(model, digits).save(PICTURE)
 
-    table = Table(title=f"{model.card.name}: {len(digits):,} test digits that the model never saw", show_header=False)
-    table.add_row("accuracy, upright", f"{accuracy(seen.output, digits.labels).scores:.1f} %")
-    table.add_row("accuracy, turned by random angles", f"{turned.accuracy.scores:.1f} %")
-    table.add_row("pose error, mean / median", f"{turned.pose_error.mean:.1f} / {turned.pose_error.median:.1f} degrees")
+    table = Table(title=f"{model.card.name}: {len(digits):,} test digits", show_header=False)
+    table.add_row("accuracy, upright", f"{accuracy(prediction.output, digits.labels).scores:.1f} %")
+    table.add_row("accuracy, rotated by random angles", f"{rotated['accuracy']:.1f} %")
+    mean, median = rotated["pose_error_mean"], rotated["pose_error_median"]
+    table.add_row("pose error, mean / median", f"{mean:.1f} / {median:.1f} degrees")
     table.add_row("predictions changed by 90, 180 and 270 degrees", f"{exact.predictions_changed}")
     table.add_row("largest change of a score / an agreement / a pose",
                   f"{exact.scores:.0e} / {exact.activations:.0e} / {exact.poses:.0e}")  # fmt: skip
     table.add_row("speed, one thread", f"{speed:.0f} images per CPU-second")
     Console(width=100).print(table)
-    print(f"Turned digits with the angle that the model reads off each: {PICTURE.resolve()}")
+    print(f"Rotated digits with the predicted angle of each: {PICTURE.resolve()}")
     return 1 if exact.predictions_changed else 0
 
 
 def draw(model: PoseModel, digits: Dataset) -> Image.Image:
-    """One digit of each class in a row, in steps of 45 degrees; arrows point to what the model takes for up."""
+    """One digit of each class per row, rotated in steps of 45 degrees; arrows point to where the model sees its top."""
     rows = [int((digits.labels == label).nonzero()[3]) for label in range(len(digits.classes))]
     degrees = torch.arange(COLUMNS) * 360.0 / COLUMNS
     side = 32 * SCALE + MARGIN
     sheet = Image.new("RGB", (COLUMNS * side + MARGIN, len(rows) * side + MARGIN), "white")
     for row, index in enumerate(rows):
         views = rotate(digits.images[[index] * COLUMNS], degrees, 32)
-        found = model.predict(views)
-        for column, (view, angle, label) in enumerate(zip(views, found.angles, found.labels, strict=True)):
+        prediction = model.predict(views)
+        for column, (view, angle, label) in enumerate(zip(views, prediction.angles, prediction.labels, strict=True)):
             cell = Image.fromarray((view[0] * 255).byte().numpy()).resize((32 * SCALE,) * 2, Image.Resampling.BICUBIC)
             cell = cell.convert("RGB")
-            right = bool(label == digits.labels[index])
+            correct = bool(label == digits.labels[index])
             if not math.isnan(angle):
-                arrow(ImageDraw.Draw(cell), float(angle) + 90, "#ffb000" if right else "#ff3030")
+                arrow(ImageDraw.Draw(cell), float(angle) + 90, "#ffb000" if correct else "#ff3030")
             sheet.paste(cell, (MARGIN + column * side, MARGIN + row * side))
     return sheet
 
 
 def arrow(canvas: ImageDraw.ImageDraw, degrees: float, colour: str) -> None:
-    """From the centre of a cell, y up."""
+    """Draw an arrow from the centre of a cell, at an angle counter-clockwise from the right."""
     centre, length = 16 * SCALE, 12 * SCALE
     x, y = math.cos(math.radians(degrees)), -math.sin(math.radians(degrees))
     tip = (centre + length * x, centre + length * y)

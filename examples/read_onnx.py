@@ -1,4 +1,4 @@
-"""Read images with an exported model: onnxruntime, numpy and Pillow, neither torch nor equicaps.
+"""Classify images with an exported model, using onnxruntime, numpy and Pillow; neither torch nor equicaps is needed.
 
 Run: equicaps export digits --to onnx && python examples/read_onnx.py digits.onnx IMAGE...
 """
@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 
 # --8<-- the program
 def prepare(path: str, channels: int, frame: int, side: int) -> np.ndarray:
-    """Padded with black to a square, scaled to the frame unless it fits already, padded to the network's side."""
+    """The image as the network takes it: padded to a square, resized to the frame if needed, padded to the side."""
     pixels = read(path)
     if channels == 1:
         pixels = pixels @ np.array([[0.299], [0.587], [0.114]], dtype=np.float32)
@@ -25,16 +25,16 @@ def prepare(path: str, channels: int, frame: int, side: int) -> np.ndarray:
 
 
 def read(path: str) -> np.ndarray:
-    """Red, green and blue in [0, 1], turned as EXIF says, black where it is transparent."""
+    """Red, green and blue in [0, 1], rotated according to the EXIF data, black where the image is transparent."""
     image = ImageOps.exif_transpose(Image.open(path))
-    if image.mode.startswith("I"):  # 16 bits of grey
+    if image.mode.startswith("I"):  # 16-bit grey
         return np.stack([np.asarray(image, dtype=np.float32) / 65535] * 3, -1)
     opaque = Image.alpha_composite(Image.new("RGBA", image.size, "black"), image.convert("RGBA"))
     return np.asarray(opaque.convert("RGB"), dtype=np.float32) / 255
 
 
 def centred(pixels: np.ndarray, side: int) -> np.ndarray:
-    """Black on all sides alike; where an odd number of rows or columns is missing, neighbours are averaged first."""
+    """Pad with black equally on all sides. To add an odd number of rows or columns, average neighbours first."""
     for axis in (0, 1):
         if (side - pixels.shape[axis]) % 2:
             around = np.pad(pixels, [(1, 1) if each == axis else (0, 0) for each in range(3)])
@@ -55,7 +55,7 @@ def main(model: str, *paths: str) -> None:
     odds = np.exp(scores - scores.max(-1, keepdims=True))
     x, y = poses[rows, best].T
     angles = 180 - (180 - np.degrees(np.arctan2(y, x)) + zeros[best]) % 360
-    angles[np.hypot(x, y) < 0.54] = np.nan  # no pose
+    angles[np.hypot(x, y) < 0.54] = np.nan  # the pose is undefined
     for path, label, confidence, angle in zip(
         paths, best, (odds / odds.sum(-1, keepdims=True)).max(-1), angles, strict=True
     ):

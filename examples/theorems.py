@@ -1,7 +1,8 @@
-"""Route poses through two capsule layers of every group, and show that Theorems 1 and 2 hold.
+"""Route poses of every group through two capsule layers and check Theorems 1 and 2.
 
-The input poses are moved by a random group element. Output poses must move by the same element, activations must not
-change; the control column is the error of the false claim that poses do not move. Exits with 1 if a figure is off.
+The input poses are moved by a random group element. The output poses must move by the same element, and the
+activations must not change. The control column is the error of the false claim that the poses do not move. Exits with 1
+if a theorem does not hold.
 """
 
 import sys
@@ -21,6 +22,8 @@ CONTROL = 0.1
 
 
 class TwoLayers(torch.nn.Module):
+    """Two capsule layers, 16 → 12 → 10."""
+
     def __init__(self, group: Group) -> None:
         super().__init__()
         self.lower = GroupCapsules(group, in_capsules=16, out_capsules=12)
@@ -32,7 +35,7 @@ class TwoLayers(torch.nn.Module):
 
 
 def measure(group: Group, dtype: torch.dtype, objects: int = 64) -> EquivarianceError:
-    """Objects at random poses, with parts scattered around them."""
+    """The equivariance errors on objects at random poses whose parts are scattered around them."""
     torch.manual_seed(0)
     network = TwoLayers(group).to(dtype)
     scatter = group.exp(torch.randn(objects, 16, group.algebra_dim, dtype=dtype) / 4)
@@ -58,7 +61,7 @@ def main() -> int:
             table.add_row(repr(group), str(dtype).removeprefix("torch."), *figures, "holds" if holds else "FAILS")
     Console(width=100).print(table)
     print(f"Largest allowed error: {ALLOWED[torch.float32]:.0e} in float32, {ALLOWED[torch.float64]:.0e} in float64,")
-    print(f"relative to the largest coordinate; the control, a false claim, must be off by more than {CONTROL}.")
+    print(f"relative to the largest coordinate. The control tests a false claim: its error must exceed {CONTROL}.")
     return 1 if failures else 0
 
 

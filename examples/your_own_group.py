@@ -1,4 +1,4 @@
-"""Your own group in forty lines: the Heisenberg group, checked, then used in a capsule layer.
+"""A group of your own in forty lines: the Heisenberg group, first checked, then used in a capsule layer.
 
 Elements (x, y, z) stand for the matrices [[1, x, z], [0, 1, y], [0, 0, 1]]. Run: python examples/your_own_group.py
 """
@@ -24,11 +24,11 @@ class Heisenberg(Group):
     def inverse(self, g):
         return -g + _vertical(g[..., 0] * g[..., 1])
 
-    def act(self, g, points):  # the matrix times a point of space
+    def act(self, g, points):  # matrix times point
         (x, y, z), (a, b, c) = g.unbind(-1), points.unbind(-1)
         return torch.stack((a + x * b + z * c, b + y * c, c.expand_as(z * c)), dim=-1)
 
-    def mean(self, elements, weights):  # left multiplication is affine in (x, y, z), so a weighted mean moves with it
+    def mean(self, elements, weights):  # equivariant, because left multiplication is affine in (x, y, z)
         return weighted_mean(elements, weights)
 
     def distance(self, g, h):
@@ -55,7 +55,7 @@ def _vertical(z: torch.Tensor) -> torch.Tensor:
 
 
 class Careless(Heisenberg):
-    def inverse(self, g):  # forgets that x and y do not commute
+    def inverse(self, g):  # wrong: x and y do not commute
         return -g
 
 
@@ -69,7 +69,7 @@ def main() -> None:
     try:
         check_group(Careless())
     except LawViolationError as violation:
-        print("\nAnd with a mistake in `inverse`:")
+        print("\nThe same group with a mistake in `inverse`:")
         print("\n".join(line for line in str(violation).splitlines() if "FAIL" in line))
 
 

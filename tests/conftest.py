@@ -1,4 +1,4 @@
-"""Shapes in signatures are checked in every test: the hook must be in place before equicaps is first imported."""
+"""Check the shapes in signatures in every test: the hook must be in place before equicaps is first imported."""
 
 import importlib
 import signal
@@ -13,7 +13,7 @@ from hypothesis import settings
 
 _hook = jaxtyping.install_import_hook("equicaps", "beartype.beartype")
 
-# A shell starts background jobs with Ctrl-C ignored, and children inherit that: tests of Ctrl-C could not run.
+# A shell starts background jobs with Ctrl-C ignored, and children inherit that, so tests of Ctrl-C could not run.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)
 settings.register_profile("equicaps", deadline=None, derandomize=True, max_examples=40)
@@ -39,13 +39,13 @@ def shape(request: pytest.FixtureRequest) -> tuple[int, ...]:
 
 @pytest.fixture
 def tolerance(dtype: torch.dtype) -> dict[str, float]:
-    """What rounding may do to a handful of operations on well-conditioned input."""
+    """The tolerance for the rounding errors of a handful of operations on well-conditioned input."""
     return {"rtol": 2e-5, "atol": 2e-5} if dtype == torch.float32 else {"rtol": 1e-11, "atol": 1e-11}
 
 
 @pytest.fixture
 def without_shape_checks() -> Iterator[None]:
-    """As a user runs it: our own messages instead of jaxtyping's."""
+    """Switch jaxtyping's checks off, so that errors have our own messages, as for a user."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -53,7 +53,7 @@ def without_shape_checks() -> Iterator[None]:
 
 @pytest.fixture
 def plain() -> Iterator[ModuleType]:
-    """A second equicaps, imported as a user does: nothing stands between a tracer and the code."""
+    """A second equicaps imported without jaxtyping's checks, as for a user, which tracers can follow."""
     checked = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "equicaps"}
     sys.meta_path.remove(_hook.hook)
     yield importlib.import_module("equicaps")

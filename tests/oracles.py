@@ -1,4 +1,4 @@
-"""Slow, obvious versions to compare with: groups as matrices, Algorithm 1 as loops."""
+"""Slow and obvious implementations to compare with: groups as matrices, Algorithm 1 as loops."""
 
 import math
 
@@ -45,7 +45,7 @@ def affine(linear: Tensor, shift: Tensor) -> Tensor:
 
 
 def to_matrix(group: Group, g: Tensor) -> Tensor:
-    """A faithful matrix for each element, in which the group law is the matrix product."""
+    """A faithful matrix representation: the group law becomes the matrix product."""
     if isinstance(group, SO2):
         x, y = g[..., 0], g[..., 1]
         return torch.stack((torch.stack((x, -y), -1), torch.stack((y, x), -1)), -2)
@@ -99,7 +99,7 @@ def assert_matches_the_matrix_group(group: Group, shape: tuple[int, ...], dtype:
     """compose, inverse, identity and exp are the matrix product, inverse, identity and exponential."""
     g, h = group.random(*shape, dtype=dtype), group.random(*shape, dtype=dtype)
     G, H = to_matrix(group, g), to_matrix(group, h)
-    assert not torch.allclose(G @ H, H @ G) or group_is_abelian(group), "the sample could not tell g ∘ h from h ∘ g"
+    assert not torch.allclose(G @ H, H @ G) or group_is_abelian(group), "the sample cannot distinguish gh from hg"
     torch.testing.assert_close(to_matrix(group, group.compose(g, h)), G @ H, **tolerance)
     torch.testing.assert_close(to_matrix(group, group.inverse(g)), torch.linalg.inv(G), **tolerance)
     unit = torch.eye(G.shape[-1], dtype=dtype).expand_as(G)
@@ -114,7 +114,7 @@ def group_is_abelian(group: Group) -> bool:
     return isinstance(group, SO2 | Translation | Scale) or group == GL(1)
 
 
-# Algorithm 1 in NumPy and plain loops, for SO(2) and R^n, where M and δ fit on a line.
+# Algorithm 1 in plain loops, for SO(2) and R^n, whose M and δ are short.
 
 
 def so2_mean(votes, weights):
@@ -136,7 +136,7 @@ def translation_distance(p, q):
 
 
 def algorithm_1(mean, distance, sigma, poses, transforms, activations, compose, iterations):
-    """Poses, activations and weights of the output capsules, one loop for each line of the paper."""
+    """The poses, activations and weights of the output capsules, line by line as in the paper."""
     out_poses, out_activations, out_weights = [], [], []
     for row in transforms:
         votes = [compose(p, t) for p, t in zip(poses, row, strict=True)]

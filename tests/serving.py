@@ -1,4 +1,4 @@
-"""Shared by the tests of the page: untrained networks (labels mean nothing, guarantees hold), a server in a thread."""
+"""For the tests of the page: untrained models (labels mean nothing, guarantees hold) and a server in a thread."""
 
 import contextlib
 import threading
@@ -13,6 +13,7 @@ from equicaps.serve import listen, make_app, make_server
 
 
 def untrained(preset, *, classes="0123456789", frame=28, channels=1, decoder=False):
+    """A model with random weights whose normalisation has seen some digits."""
     torch.manual_seed(0)
     network = GroupCapsNet.from_preset(preset, num_classes=len(classes), in_channels=channels, decoder=decoder)
     images = rotate(embedded_digits("train").images[:16], torch.zeros(16), 32)
@@ -21,10 +22,10 @@ def untrained(preset, *, classes="0123456789", frame=28, channels=1, decoder=Fal
 
 
 @contextlib.contextmanager
-def served(answers):
-    """The address at which the app answers meanwhile."""
+def served(playground):
+    """Run the app in a thread; gives its address."""
     with listen(0) as on:
-        server = make_server(make_app(answers))
+        server = make_server(make_app(playground))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [on]})
         thread.start()
         try:

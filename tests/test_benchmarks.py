@@ -1,4 +1,4 @@
-"""The table of speeds, on one small network and for moments: that it runs, not what it says."""
+"""The benchmark of training steps runs, here on one small network and only briefly; its figures are not checked."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_the_table_of_training_steps_is_printed_and_written(tmp_path):
+def test_the_benchmark_prints_its_table_and_writes_it_as_json(tmp_path):
     command = ["benchmarks/train_step.py", "--quick", "--only", "plain_cnn", "--seconds", "0.1"]
     done = subprocess.run(
         [sys.executable, *command, "--json", tmp_path / "speed.json"], cwd=ROOT, capture_output=True, text=True

@@ -1,16 +1,36 @@
-"""Bad input: an error that says what was expected, what came and what to do."""
+"""Errors have one root, and the errors of bad arguments say what was expected, what came and what to do."""
+
+import builtins
 
 import pytest
 import torch
 from oracles import ALL_GROUPS
 
+from equicaps import errors
 from equicaps.functional import route
 from equicaps.groups import GL, SE2, SO2, SO3, Product, Scale, Translation, karcher_mean
 from equicaps.nn import GroupCapsules
 
 pytestmark = pytest.mark.usefixtures("without_shape_checks")
 
+ERRORS = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)]
+BUILT_IN = {value for value in vars(builtins).values() if isinstance(value, type)} - {object, BaseException, Exception}
+
 votes, activations = SO2().random(3, 5), torch.ones(5)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
+def test_every_error_has_one_root_and_is_a_built_in_error(error):
+    """``except EquicapsError`` catches it, and so does the built-in that people already catch."""
+    assert issubclass(error, errors.EquicapsError)
+    assert error is errors.EquicapsError or BUILT_IN & set(error.__mro__)
+    assert "what to do" in str(error("what to do"))
+
+
+def test_that_list_has_all_errors():
+    names = {"DamagedFileError", "EquicapsError", "ExportError", "FetchError", "FileError", "LawViolationError"}
+    names |= {"MissingPackageError", "NotFoundError", "TrainingError", "UsageError"}
+    assert {error.__name__ for error in ERRORS} == names
 
 
 @pytest.mark.parametrize("group", ALL_GROUPS, ids=repr)
@@ -18,7 +38,7 @@ votes, activations = SO2().random(3, 5), torch.ones(5)
     "method", ["compose", "inverse", "act", "mean", "distance", "exp", "log", "contains", "presence"]
 )
 def test_a_wrong_trailing_size_is_named(group, method):
-    """Expected size and the shape that came."""
+    """The message states the expected size and the shape that came."""
     wrong = torch.ones(4, 99)
     arguments = {
         "mean": (wrong, torch.ones(4)),

@@ -8,7 +8,7 @@ from equicaps.models import CapsOutput
 
 
 def test_spread_loss_is_the_formula(dtype):
-    """Σ_{i≠t} max(0, m - (a_t - a_i))², by hand: (0.9 - 0.3)² + (0.9 - 0.5)² for one image."""
+    """Σ_{i≠t} max(0, m - (a_t - a_i))², computed by hand for one image: (0.9 - 0.3)² + (0.9 - 0.5)²."""
     activations = torch.tensor([[0.8, 0.5, 0.3]], dtype=dtype)
     expected = (0.9 - 0.3) ** 2 + (0.9 - 0.5) ** 2
     torch.testing.assert_close(spread_loss(activations, torch.tensor([0]), 0.9).item(), expected, rtol=1e-5, atol=1e-6)
@@ -20,11 +20,11 @@ def test_spread_loss_vanishes_beyond_the_margin():
     assert spread_loss(activations, torch.tensor([1]), 0.9).item() > 1
 
 
-def test_margin_grows_and_stays_in_range():
+def test_margin_grows_linearly_and_stays_in_range():
     assert [spread_margin(x) for x in (-1.0, 0.0, 0.5, 1.0, 2.0)] == pytest.approx([0.2, 0.2, 0.55, 0.9, 0.9])
 
 
-def test_pose_consistency_is_zero_for_poses_that_follow_and_two_for_opposite_ones(dtype):
+def test_pose_consistency_is_zero_for_poses_that_rotate_along_and_two_for_opposite_ones(dtype):
     degrees = torch.tensor([30.0, 200.0], dtype=dtype)
     first = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=dtype)
     angles = torch.deg2rad(torch.tensor([30.0, 290.0], dtype=dtype))
@@ -56,7 +56,7 @@ def test_objective_is_the_weighted_sum_of_its_parts():
 
 
 def test_consistency_compares_the_two_halves_of_the_batch():
-    """Poses that follow their turns cost nothing; a third half-turn in one of them does."""
+    """Poses that rotate with the images cost nothing; one pose of two that is off by a half turn costs 2 / 2 = 1."""
     degrees = torch.tensor([0.0, 10.0, 90.0, 200.0])
     labels = torch.tensor([1, 0, 1, 0])
     following = output(torch.zeros(4, 2), torch.deg2rad(degrees + 17))
@@ -76,7 +76,7 @@ def test_batches_that_are_not_two_views_of_each_image_are_refused(labels):
     assert Objective(consistency=0.0)(out, *rest).isfinite()
 
 
-def test_true_poses_are_those_of_the_label():
+def test_true_poses_are_the_poses_of_the_labels():
     out = output(torch.zeros(3, 2))
     assert true_poses(out, torch.tensor([0, 1, 1]))[2].tolist() == pytest.approx([math.cos(2), math.sin(2)])
 

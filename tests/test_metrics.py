@@ -7,7 +7,7 @@ from equicaps.training.evaluation import evaluate
 
 
 def brightest_side(images):
-    """An oracle network: the pose is the direction of the centre of mass; one class."""
+    """An oracle network whose pose is the direction of the centre of mass."""
     n, _, size, _ = images.shape
     offsets = torch.arange(size, dtype=images.dtype) - (size - 1) / 2
     x = (images.sum((1, 2)) * offsets).sum(-1)
@@ -30,7 +30,7 @@ def test_accuracy_counts_both_outputs():
 
 
 def test_pose_error_of_the_oracle_is_small_and_of_a_fixed_pose_is_large():
-    """The paper's protocol: turn each image by a random angle and compare."""
+    """The paper's protocol: rotate each image by a random angle and compare the poses."""
     images, labels = blobs()
     good = evaluate(brightest_side, images, labels, size=32)
     assert good.pose_error.mean < 1
@@ -43,7 +43,7 @@ def test_pose_error_of_the_oracle_is_small_and_of_a_fixed_pose_is_large():
 
 
 @pytest.mark.parametrize(("turned", "expected"), [(90.0, 0.0), (100.0, 10.0), (270.0, 180.0), (85.0, 5.0)])
-def test_pose_errors_are_degrees_between_expected_and_found(turned, expected):
+def test_pose_errors_are_the_degrees_between_the_poses_expected_and_found(turned, expected):
     def at(degrees):
         angle = torch.deg2rad(torch.tensor([degrees]))
         return torch.stack((angle.cos(), angle.sin()), -1)
@@ -56,7 +56,7 @@ def test_an_undefined_pose_is_an_error_of_180_degrees():
     assert pose_errors(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]), torch.zeros(1)).item() == 180
 
 
-def test_exactness_sees_what_changes_and_what_does_not():
+def test_exactness_measures_what_changes():
     images, _ = blobs()
     good = exactness(brightest_side, images)
     assert good.predictions_changed == 0
@@ -85,13 +85,13 @@ def test_wilsons_interval_has_the_published_values(right, total, expected):
     assert wilson_interval(right, total) == pytest.approx(expected, abs=0.01)
 
 
-def test_an_interval_of_nothing_is_refused():
+def test_wilsons_interval_refuses_impossible_counts():
     for right, total in ((0, 0), (3, 2), (-1, 2)):
         with pytest.raises(ValueError, match=f"but got {right} of {total}"):
             wilson_interval(right, total)
 
 
-def test_balanced_accuracy_weighs_classes_not_images():
+def test_balanced_accuracy_weights_all_classes_equally():
     labels = torch.tensor([0, 0, 0, 2])
     assert balanced_accuracy(torch.tensor([0, 0, 0, 1]), labels) == 50.0
     assert balanced_accuracy(labels, labels) == 100.0

@@ -1,4 +1,4 @@
-"""Formulas as MathML, made while the site is built: no script, no font, no network, in every current browser."""
+"""Formulas as MathML, rendered when the site is built: they need no script, no font and no network in the browser."""
 
 from docutils import nodes
 from latex2mathml.converter import convert
@@ -10,17 +10,18 @@ logger = logging.getLogger(__name__)
 
 
 def mathml(formula: str, *, block: bool) -> str:
-    """The formula as an element; several lines as in Sphinx, ``\\\\`` between them and ``&`` where they align."""
+    """The formula as a MathML element. As in Sphinx, ``\\\\`` separates lines and ``&`` aligns them."""
     if r"\\" in formula and r"\begin" not in formula:
         formula = rf"\begin{{align*}}{formula}\end{{align*}}"
     return convert(formula, display="block" if block else "inline")
 
 
 def visit(writer: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
+    """Write one formula; a formula that cannot be converted is a warning."""
     block = isinstance(node, nodes.math_block)
     try:
         element = mathml(node.astext(), block=block)
-    except Exception as error:  # whatever the converter raises: a formula that it cannot read is the page's mistake
+    except Exception as error:  # the converter raises all kinds of errors for a formula that it cannot read
         logger.warning("no MathML for %r: %r", node.astext(), error, location=node)
         element = writer.encode(node.astext())
     writer.body.append(f'<div class="math">{element}</div>\n' if block else element)
@@ -28,5 +29,6 @@ def visit(writer: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the renderer with Sphinx."""
     app.add_html_math_renderer("mathml", (visit, None), (visit, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

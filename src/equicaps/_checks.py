@@ -1,6 +1,10 @@
-"""Errors that say what was expected, what came and what to do. Shapes, dtypes and devices only: values stay lazy, so
-that ``torch.export`` and ``torch.compile`` see straight-line code."""
+"""Checks of arguments, whose errors say what was expected, what came, and what to do.
 
+Apart from :func:`check_values` they look only at shapes, dtypes and devices, never at the values of tensors, so that
+``torch.export`` and ``torch.compile`` see straight-line code.
+"""
+
+import unicodedata
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -21,7 +25,7 @@ class Sizes(Protocol):
 
 
 def check_arguments(group: Sizes, method: str, names: Sequence[str], tensors: Sequence[Tensor]) -> None:
-    """Raise unless every argument of a group's method has its trailing size and all share dtype, device and batch."""
+    """Raise unless a group method's arguments have the right trailing sizes and share dtype, device and batch."""
     where = f"{group!r}.{method}"
     arguments = dict(zip(names, tensors, strict=True))
     for name, tensor in arguments.items():
@@ -115,7 +119,7 @@ def check_positive(where: str, name: str, value: object) -> None:
 
 
 def check_not_negative(name: str, value: int | float) -> None:
-    """Raise unless ``value`` is a finite number, 0 or more."""
+    """Raise unless ``value`` is finite and not negative."""
     if not 0 <= value < float("inf"):
         raise ValueError(f"{name} must be a number, 0 or more, but is {value}.")
 
@@ -133,9 +137,9 @@ def check_parts(features: bool, poses: bool) -> None:
 
 
 def check_window_grid(where: str, size: tuple[int, int], kernel_size: int, stride: int) -> None:
-    """Raise unless windows tile height and width from edge to edge, so that a turn by 90 degrees maps them to others.
+    """Raise unless windows cover height and width from edge to edge, so that a quarter turn maps windows to windows.
 
-    Windows that leave a margin at one side only would sit elsewhere in the turned image.
+    Windows that leave a margin on one side only would lie elsewhere in the rotated image.
     """
     for name, length in zip(("height", "width"), size, strict=True):
         rest = (length - kernel_size) % stride
@@ -144,14 +148,14 @@ def check_window_grid(where: str, size: tuple[int, int], kernel_size: int, strid
         lower, upper = (kernel_size,) * 2 if length < kernel_size else (length - rest, length - rest + stride)
         legal = f"{lower}" if lower == upper else f"{lower} and {upper}"
         raise ValueError(
-            f"{where}: {name} {length} is not exact under a turn by 90 degrees with windows of {kernel_size} and "
+            f"{where}: {name} {length} is not exact under quarter turns with windows of {kernel_size} and "
             f"stride {stride}: (size - {kernel_size}) must be a multiple of {stride}. "
             f"Nearest legal {'size' if lower == upper else 'sizes'}: {legal}; pad or crop the input."
         )
 
 
 def check_images(images: object, channels: int, dtype: torch.dtype) -> None:
-    """Raise unless ``images`` is a batch of images of the network's precision and number of channels."""
+    """Raise unless ``images`` is a batch of images of the network's dtype and number of channels."""
     if not isinstance(images, Tensor):
         raise TypeError(f"images must be a torch.Tensor, but is {type(images).__name__}.")
     if not images.is_floating_point():
@@ -168,12 +172,17 @@ def check_images(images: object, channels: int, dtype: torch.dtype) -> None:
 
 
 def check_values(images: Float[Tensor, "batch channels height width"]) -> str | None:
-    """Raise on pixels that are not finite; what to say, if anything, about values outside [0, 1]."""
+    """Raise if pixels are not finite; return a warning if they leave [0, 1], otherwise None."""
     if not images.numel():
         return None
     low, high = images.aminmax()
     if not (low.isfinite() and high.isfinite()):
         raise ValueError("images contain NaN or infinite pixels; clean them first, for instance with torch.nan_to_num.")
     if low < -OUT_OF_RANGE or high > 1 + OUT_OF_RANGE:
-        return f"images are expected in [0, 1], but range from {low:.3g} to {high:.3g}; they are used as they are."
+        return f"images are expected in [0, 1], but range from {low:.3g} to {high:.3g}; they are used unchanged."
     return None
+
+
+def is_printable(text: str) -> bool:
+    """Whether a name is free of control characters and undecodable bytes, which could send commands to a terminal."""
+    return not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)

@@ -1,4 +1,4 @@
-"""Pictures for people: a pose as an arrow, images set upright, before and after; needs Pillow."""
+"""Pictures for people: poses as arrows, images before and after they are set upright, audits; needs Pillow."""
 
 import importlib.util
 import io
@@ -20,11 +20,11 @@ ARROW, PAPER, INK = (230, 60, 40), (255, 255, 255), (30, 30, 30)
 TILE, CAPTION, GAP = 96, 16, 8
 COLUMNS = 6
 SMALLEST = 256
-"""Side to which small pictures are enlarged before an arrow is drawn on them."""
+"""The side to which small pictures are enlarged before an arrow is drawn on them."""
 
 
 class Pair(NamedTuple):
-    """A picture before and after, with a caption."""
+    """A picture before and after it was set upright, with a caption."""
 
     before: Image.Image
     after: Image.Image
@@ -32,10 +32,10 @@ class Pair(NamedTuple):
 
 
 def draw_pose(picture: Image.Image, degrees: float | None, caption: str) -> Image.Image:
-    """The picture, enlarged if it is small, with an arrow towards its own up, and a caption below.
+    """Draw an arrow on a picture towards the top of what it shows, and a caption below; small pictures are enlarged.
 
-    At 0 degrees the arrow points to the top, at 90 (a quarter turn counter-clockwise) to the left. No arrow without a
-    pose.
+    At 0 degrees the arrow points up, at 90 degrees (a quarter turn counter-clockwise) to the left. Without a pose there
+    is no arrow.
     """
     shown = _visible(picture)
     factor = max(1, math.ceil(SMALLEST / max(shown.size)))
@@ -51,9 +51,9 @@ def draw_pose(picture: Image.Image, degrees: float | None, caption: str) -> Imag
 
 
 def contact_sheet(pairs: Sequence[Pair]) -> Image.Image:
-    """Small pictures in two rows each: before above, after below."""
+    """A sheet of small pictures in columns, each before (above) and after (below)."""
     if not pairs:
-        raise ValueError("contact_sheet: no pictures.")
+        raise ValueError("contact_sheet: there are no pictures; pass at least one pair.")
     columns = min(COLUMNS, len(pairs))
     rows = -(-len(pairs) // columns)
     width, height = TILE + GAP, 2 * TILE + CAPTION + 2 * GAP
@@ -74,7 +74,7 @@ def contact_sheet(pairs: Sequence[Pair]) -> Image.Image:
 
 
 def _visible(picture: Image.Image) -> Image.Image:
-    """As RGB on black, in the way the network sees it."""
+    """The picture in RGB on a black background, as the network sees it."""
     if picture.mode.startswith("I"):
         return Image.fromarray((np.asarray(picture).clip(0, 65535) / 257).astype(np.uint8)).convert("RGB")
     if "A" in picture.getbands() or "transparency" in picture.info:
@@ -92,9 +92,9 @@ def _shortened(text: str, pen: ImageDraw.ImageDraw, font: ImageFont.FreeTypeFont
 
 
 def _arrow(pen: ImageDraw.ImageDraw, centre: tuple[float, float], length: float, degrees: float) -> None:
-    """From the centre, counter-clockwise from the right; rows grow downwards."""
+    """Draw an arrow from a point in a direction, given counter-clockwise from the right."""
     angle = math.radians(degrees)
-    x, y = math.cos(angle), -math.sin(angle)
+    x, y = math.cos(angle), -math.sin(angle)  # rows grow downwards
     tip = (centre[0] + length * x, centre[1] + length * y)
     neck = (centre[0] + 0.8 * length * x, centre[1] + 0.8 * length * y)
     side = (-0.12 * length * y, 0.12 * length * x)
@@ -105,34 +105,34 @@ def _arrow(pen: ImageDraw.ImageDraw, centre: tuple[float, float], length: float,
 
 
 def require_plots() -> None:
-    """Raise, saying what to install, unless :func:`plot_certificate` can draw."""
+    """Raise an error that says what to install unless :func:`plot_certificate` can draw."""
     if importlib.util.find_spec("matplotlib") is None:
         raise MissingPackageError("Plots need matplotlib: pip install 'equicaps[figures]'.")
 
 
 def plot_certificate(certificate: Certificate) -> bytes:
-    """Accuracy, pose error and layers by angle, as a PNG."""
+    """Plot accuracy, pose error and the equivariance of the layers against the angle, as a PNG."""
     require_plots()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
-    right, pose, layer = figure.subplots(1, 3)
+    accuracy, pose, layer = figure.subplots(1, 3)
     degrees = [entry.degrees for entry in certificate.angles]
-    right.plot(degrees, [entry.accuracy for entry in certificate.angles], label="scores")
-    right.plot(degrees, [entry.agreement_accuracy for entry in certificate.angles], label="agreements")
-    right.set(title="accuracy, %", xlabel="turned by, degrees")
+    accuracy.plot(degrees, [entry.accuracy for entry in certificate.angles], label="scores")
+    accuracy.plot(degrees, [entry.agreement_accuracy for entry in certificate.angles], label="agreements")
+    accuracy.set(title="accuracy, %", xlabel="rotation, degrees")
     pose.plot(degrees, [entry.pose_error_mean for entry in certificate.angles], label="mean")
     pose.plot(degrees, [entry.pose_error_median for entry in certificate.angles], label="median")
-    pose.set(title="pose error, degrees", xlabel="turned by, degrees", ylim=(0, None))
+    pose.set(title="pose error, degrees", xlabel="rotation, degrees", ylim=(0, None))
     for number in sorted({entry.layer for entry in certificate.layers}):
         rows = [entry for entry in certificate.layers if entry.layer == number]
         layer.plot([row.degrees for row in rows], [row.equivariance for row in rows], marker="o", label=f"{number}")
-    layer.set(title="layers: pose equivariance error", xlabel="turned by, degrees", ylim=(0, None))
-    for axes in (right, pose):
+    layer.set(title="layers: pose equivariance error", xlabel="rotation, degrees", ylim=(0, None))
+    for axes in (accuracy, pose):
         axes.set_xticks(range(0, 361, 90))
-    for axes in (right, pose, layer):
+    for axes in (accuracy, pose, layer):
         axes.grid(alpha=0.3)
         if axes.get_legend_handles_labels()[0]:
             axes.legend()

@@ -1,4 +1,4 @@
-"""What is minimised: the paper's losses and the label-free pose consistency."""
+"""The losses of the paper, a label-free loss for the consistency of poses, and their weighted sum."""
 
 from dataclasses import dataclass
 
@@ -15,26 +15,31 @@ from equicaps.models.output import CapsOutput
 def spread_loss(
     activations: Float[Tensor, "batch classes"], labels: Int[Tensor, " batch"], margin: float
 ) -> Float[Tensor, ""]:
-    r""":math:`\sum_{i \ne t} \max(0, m - (a_t - a_i))^2`, averaged over the batch (Hinton et al., 2018)."""
+    r"""The spread loss of Hinton et al. (2018), averaged over the batch.
+
+    .. math:: \sum_{i \ne t} \max(0, m - (a_t - a_i))^2
+    """
     target = activations.gather(1, labels[:, None])
     gap = F.relu(margin - (target - activations)).square()
-    return (gap.sum(1) - margin**2).mean()  # the true class itself contributes margin²
+    return (gap.sum(1) - margin**2).mean()  # the true class contributes margin² to the sum
 
 
 def spread_margin(progress: float, start: float = 0.2, end: float = 0.9) -> float:
-    """The margin grows linearly from ``start`` to ``end`` as ``progress`` goes from 0 to 1."""
+    """The margin of the spread loss: it grows linearly from ``start`` to ``end`` as ``progress`` goes from 0 to 1."""
     return start + (end - start) * min(max(progress, 0.0), 1.0)
 
 
 def pose_consistency(
     first: Float[Tensor, "batch 2"], second: Float[Tensor, "batch 2"], degrees: Float[Tensor, " batch"]
 ) -> Float[Tensor, ""]:
-    r""":math:`1 - \langle R(\varphi_2 - \varphi_1)\, p(x_1), p(x_2) \rangle` for two turns of one image; label-free.
+    r"""A label-free loss: the poses of two rotations of one image must differ by that rotation.
+
+    .. math:: 1 - \langle R(\varphi_2 - \varphi_1)\, p(x_1), p(x_2) \rangle
 
     Args:
-        first: poses of the first views.
-        second: poses of the second views.
-        degrees: how far each second view is turned against its first.
+        first: the poses of the first views.
+        second: the poses of the second views.
+        degrees: the rotation from each first view to its second view.
     """
     turned = SO2().compose(SO2().exp(torch.deg2rad(degrees).unsqueeze(-1)), first)
     return (1 - (turned * second).sum(-1)).mean()
@@ -42,7 +47,7 @@ def pose_consistency(
 
 @dataclass(frozen=True)
 class Objective:
-    """The sum of the losses, each with its weight; 0 leaves it out."""
+    """The weighted sum of the losses; a weight of 0 leaves a loss out."""
 
     cross_entropy: float = 1.0
     spread: float = 0.3
@@ -50,7 +55,7 @@ class Objective:
     consistency: float = 0.3
     label_smoothing: float = 0.05
     margin: tuple[float, float] = (0.2, 0.9)
-    """Of the spread loss, at the start and at the end of the training."""
+    """The margin of the spread loss at the start and at the end of the training."""
 
     def __post_init__(self) -> None:
         for name in ("cross_entropy", "spread", "reconstruction", "consistency"):
@@ -64,7 +69,15 @@ class Objective:
         degrees: Float[Tensor, " batch"],
         progress: float = 1.0,
     ) -> Float[Tensor, ""]:
-        """Of a batch whose two halves show the same images, turned by ``degrees``; ``progress`` sets the margin."""
+        """The loss of a batch whose two halves show the same images, rotated by ``degrees``.
+
+        Args:
+            output: the network's output for the batch.
+            images: the targets of the reconstruction.
+            labels: the true classes.
+            degrees: the rotation of each view, which only the consistency loss needs.
+            progress: the share of the training that is done, from 0 to 1; it sets the margin.
+        """
         total = output.scores.new_zeros(())
         if self.cross_entropy:
             smoothing = self.label_smoothing
@@ -81,8 +94,8 @@ class Objective:
             if len(labels) % 2 or not torch.equal(*labels.chunk(2)):
                 raise ValueError(
                     "Objective: `consistency` compares two views of each image, so the second half of a batch must "
-                    f"show the images of the first, turned, but the labels are {labels.tolist()}: repeat the images, "
-                    "or use Objective(consistency=0)."
+                    f"show the images of the first half, rotated, but the labels are {labels.tolist()}: repeat the "
+                    "images, or use Objective(consistency=0)."
                 )
             first, second = true_poses(output, labels).chunk(2)
             before, after = degrees.chunk(2)

@@ -1,4 +1,4 @@
-"""Figures: accuracy of both outputs, pose error, exactness under 90 degrees."""
+"""Metrics: the accuracy of both outputs, the pose error, and the exactness under quarter turns."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -14,32 +14,32 @@ from equicaps.losses import true_poses
 from equicaps.models.output import CapsOutput
 
 AGREED = 0.3
-"""Length of the mean pose of a class from which on its images count as upright alike."""
+"""The length of a class's mean pose above which its upright images count as having a common orientation."""
 
 UNDEFINED = 180.0
-"""Degrees: the error of an undefined pose."""
+"""The error in degrees that an undefined pose counts as."""
 
 Network = Callable[[Tensor], CapsOutput]
 
 
 class Accuracy(NamedTuple):
-    """Percent of images whose largest output is the true class."""
+    """The percentage of images whose largest output is the true class, for each of the two outputs."""
 
     scores: float
     activations: float
 
 
 class PoseError(NamedTuple):
-    """Degrees between predicted and expected poses of the true class (the paper's protocol)."""
+    """The error in degrees between predicted and expected poses of the true class (the paper's protocol)."""
 
     mean: float
     median: float
     undefined: float
-    """Percent of the images with an undefined pose, which count as 180 degrees."""
+    """The percentage of images with an undefined pose, each of which counts as an error of 180 degrees."""
 
 
 class Exactness(NamedTuple):
-    """The largest changes under quarter turns; poses only where they are defined."""
+    """The largest changes of a network's output under quarter turns, of poses only where they are defined."""
 
     images: int
     predictions_changed: int
@@ -47,31 +47,33 @@ class Exactness(NamedTuple):
     activations: float
     poses: float
     poses_defined: float
-    """Percent of all poses."""
+    """The percentage of poses that are defined."""
 
 
 class LayerExactness(NamedTuple):
-    """The largest changes of one layer's capsules under quarter turns, against the grid and the poses turned along."""
+    """The largest deviations of one layer's capsules from the rotated capsules under quarter turns."""
 
     activations: float
-    """Relative to the layer's largest activation."""
+    """The deviation relative to the layer's largest activation."""
     poses: float
-    """Only where they are defined."""
+    """The deviation where poses are defined."""
 
 
 def accuracy(output: CapsOutput, labels: Int[Tensor, " batch"]) -> Accuracy:
-    """Of both outputs; NaN is nobody's answer and raises."""
+    """The accuracy of scores and agreements; raises if an output is not finite, instead of counting it as wrong."""
     if not (output.scores.isfinite().all() and output.activations.isfinite().all()):
-        raise ValueError("accuracy: the network's answers are not finite: its weights or its input hold NaN.")
+        raise ValueError(
+            "accuracy: the network's outputs must be finite, but some are not: its weights or its input contain NaN."
+        )
     correct = [(values.argmax(-1) == labels).double().mean().item() * 100 for values in output[:2]]
     return Accuracy(*correct)
 
 
 def wilson_interval(right: int | float, total: int, z: float = 1.959964) -> tuple[float, float]:
-    r"""Wilson's interval of a share, in percent: where the true share lies if ``right`` of ``total`` were right.
+    r"""Wilson's confidence interval, in percent, of an accuracy of ``right`` correct answers out of ``total``.
 
     :math:`\frac{1}{1 + z^2/n} \bigl(p + \frac{z^2}{2n} \pm z \sqrt{p(1-p)/n + z^2/4n^2}\bigr)`, by default at 95 %.
-    ``right`` need not be whole: the mean over several networks tested on the same ``total`` images.
+    ``right`` need not be a whole number: it may be the mean over several networks tested on the same images.
     """
     if not 0 <= right <= total or total < 1:
         raise ValueError(f"wilson_interval: expected 0 <= right <= total and total >= 1, but got {right} of {total}.")
@@ -81,7 +83,7 @@ def wilson_interval(right: int | float, total: int, z: float = 1.959964) -> tupl
 
 
 def balanced_accuracy(predictions: Int[Tensor, " n"], labels: Int[Tensor, " n"]) -> float:
-    """The mean over the classes that occur of the percentage of their images that are right."""
+    """The mean of the accuracies, in percent, of the classes that occur."""
     right = (predictions == labels).double()
     return torch.stack([right[labels == label].mean() for label in labels.unique()]).mean().item() * 100
 
@@ -89,7 +91,7 @@ def balanced_accuracy(predictions: Int[Tensor, " n"], labels: Int[Tensor, " n"])
 def pose_errors(
     upright: Float[Tensor, "batch 2"], turned: Float[Tensor, "batch 2"], degrees: Float[Tensor, " batch"]
 ) -> Float[Tensor, " batch"]:
-    """Degrees between the turned image's pose and the upright image's pose turned along; 180 where undefined."""
+    """The angle in degrees between the rotated image's pose and the rotated pose of the image; 180 where undefined."""
     group = SO2()
     expected = group.compose(group.exp(torch.deg2rad(degrees).unsqueeze(-1)), upright)
     angle = group.log(group.compose(group.inverse(expected), turned)).squeeze(-1)
@@ -106,7 +108,7 @@ def class_zeros(
     classes: int,
     batch: int = 250,
 ) -> list[float]:
-    """For each class the mean angle in degrees that the network gives to upright images; 0 where they do not agree."""
+    """The mean angle in degrees that the network gives to the upright images of each class; 0 where they disagree."""
     group, zeros = SO2(), []
     poses = [true_poses(network(x), y) for x, y in zip(images.split(batch), labels.split(batch), strict=True)]
     everything = torch.cat(poses)
@@ -119,7 +121,7 @@ def class_zeros(
 
 
 def quarter_turns(capsules: Capsules, quarters: int) -> Capsules:
-    """Capsules on a grid turned as a whole: their places and their poses."""
+    """Rotate capsules on a grid by quarter turns: both their positions and their poses."""
     poses, activations = capsules
     angle = torch.tensor([quarters * torch.pi / 2], dtype=poses.dtype, device=poses.device)
     moved = torch.rot90(poses, quarters, (2, 3))
@@ -128,7 +130,7 @@ def quarter_turns(capsules: Capsules, quarters: int) -> Capsules:
 
 @torch.no_grad()
 def exactness(network: Network, images: Float[Tensor, "n channels height width"], *, batch: int = 250) -> Exactness:
-    """DESIGN.md 7.1: what changes when images are turned by 90, 180 and 270 degrees."""
+    """Measure how much a network's output changes when images are rotated by 90, 180 and 270 degrees."""
     check_not_empty("exactness", images)
     changed, defined_poses, worst = 0, [], torch.zeros(3, dtype=torch.float64)
     for still, turned, quarters in _turned(network, images, batch):
@@ -152,12 +154,12 @@ def exactness(network: Network, images: Float[Tensor, "n channels height width"]
 def layer_exactness(
     capsules: Callable[[Tensor], list[Capsules]], images: Float[Tensor, "n channels height width"], *, batch: int = 250
 ) -> list[LayerExactness]:
-    """What changes in every layer when images are turned by 90, 180 and 270 degrees.
+    """Measure how far every layer is from equivariance when images are rotated by 90, 180 and 270 degrees.
 
     Args:
-        capsules: from images to the capsules after every layer, such as ``network.capsules``.
-        images: to turn.
-        batch: how many at once.
+        capsules: maps images to the capsules after every layer, such as ``network.capsules``.
+        images: the images to rotate.
+        batch: how many images to compute at once.
     """
     check_not_empty("layer_exactness", images)
     found = []
@@ -169,12 +171,12 @@ def layer_exactness(
             turned = capsules(torch.rot90(x, quarters, (-2, -1)))
             expected = (quarter_turns(layer, quarters) for layer in still)
             found.append(torch.stack(list(map(_layer_changes, turned, expected))))
-    worst = torch.stack(found).amax(0)  # NaN wins: it must not pass for 0
+    worst = torch.stack(found).amax(0)  # amax keeps NaN, which must not pass for 0
     return [LayerExactness(change / (largest or 1.0), poses) for change, largest, poses in worst.tolist()]
 
 
 def on_cpu(network: nn.Module) -> Network:
-    """The network on its own device, for images and answers on the CPU."""
+    """Wrap a network on any device and of any dtype so that it takes images and returns outputs on the CPU."""
     parameter = next(network.parameters())
 
     def answer(images: Tensor) -> CapsOutput:
@@ -185,13 +187,13 @@ def on_cpu(network: nn.Module) -> Network:
 
 
 def check_not_empty(where: str, images: Tensor) -> None:
-    """Raise if there is nothing to measure on."""
+    """Raise if there are no images to measure on."""
     if not len(images):
-        raise ValueError(f"{where}: there are no images to measure on.")
+        raise ValueError(f"{where}: there are no images to measure on; pass at least one.")
 
 
 def _layer_changes(actual: Capsules, expected: Capsules) -> Float[Tensor, "3"]:
-    """Of activations and defined poses; in between the largest activation."""
+    """The largest change of activations, the largest activation, and the largest change of defined poses."""
     defined = (SO2().presence(expected.poses) > 0.5).unsqueeze(-1)
     change = (actual.activations - expected.activations).abs().max()
     poses = ((actual.poses - expected.poses) * defined).abs().max()

@@ -1,10 +1,10 @@
 r"""Where floating point meets the mathematics: the only file with an epsilon in it.
 
 Every division by something that may vanish *saturates*: with a length :math:`\ell` and the noise floor :math:`\varphi`
-of the sum it came from, :math:`1/\ell` becomes :math:`\tanh(\ell/\varphi)/\ell`. Far above the floor that is
-:math:`1/\ell` to the last bit (tanh is exactly 1 from about 20 on); at the floor it bends; below it stays at most
-:math:`1/\varphi`. So the result is smooth and Lipschitz: votes that cancel give a pose that shrinks to the zero vector,
-instead of rounding noise blown up to a direction.
+of the sum it came from, :math:`1/\ell` becomes :math:`\tanh(\ell/\varphi)/\ell`. Far above the floor this is
+:math:`1/\ell` to the last bit (tanh is exactly 1 from about 20 on); at the floor it bends, and below the floor it never
+exceeds :math:`1/\varphi`. The result is therefore smooth and Lipschitz: votes that cancel give a pose that shrinks to
+the zero vector, instead of rounding noise blown up to a direction.
 """
 
 import contextlib
@@ -20,61 +20,61 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 CANCELLATION = 0.1
-"""Resultant length, relative to the sum of weights, at which votes count as cancelling.
+"""The resultant length, relative to the sum of weights, at which votes count as cancelling.
 
-A single mean would bear 1e-3. But every routing iteration divides the rounding of what came before by this number once
-more: at 0.05 polygons of votes that nearly cancel, turned by any angle, miss 1e-4 in float32 (a test). Above 0.1, more
-and more poses of a deep network are undefined, and it learns slower.
+A single mean could do with 1e-3, but every routing iteration divides the rounding errors so far by this number once
+more: at 0.05, regular polygons of votes that nearly cancel, rotated by any angle, miss 1e-4 in float32 (a test shows
+it). Above 0.1, more and more poses of a deep network become undefined, and it learns more slowly.
 """
 
 CERTAIN = 32.0
-"""Argument from which on tanh is exactly 1 in any precision, with derivative 0."""
+"""The argument from which on tanh is exactly 1, with derivative 0, in every precision."""
 
 OPPOSED_WEIGHTS = 1e-3
-"""Sum of weights, relative to the sum of their sizes, at which weights of both signs count as cancelling."""
+"""The sum of weights, relative to the sum of their magnitudes, at which weights of both signs count as cancelling."""
 
 NO_EVIDENCE = 1e-9
-"""Sum of weights that counts as nothing beside an ordinary one; a thousandth of it counts as zero."""
+"""The sum of weights that is negligible beside any ordinary one; a thousandth of it counts as zero."""
 
 FAINT_VOICE = 1e-3
-"""Activation, relative to the largest, at which an input capsule stops to count in the mean distance."""
+"""The activation, relative to the largest, at which an input capsule stops counting in the mean distance."""
 
 FAINT_RESPONSE = 0.1
-"""Length of a response, relative to its running root mean square, at which an image capsule's pose fades."""
+"""The length of a response, relative to its running root mean square, at which an image capsule's pose fades."""
 
 VANISHING_KERNEL = 1e-6
-"""Largest value at which a basis kernel counts as zero on the grid; the others have unit energy."""
+"""The largest value of a basis kernel at which it counts as zero on the grid; all others have unit energy."""
 
 FAINT_DIRECTION = 1e-6
-"""Length at which the 2-vector of a transformation generator fades."""
+"""The length at which the 2-vector of a transformation generator fades."""
 
 FAINT_GRADIENT = 1e-5
-"""Gradient of an image in [0, 1] at which its pose fades: far below one grey level in 255, far above rounding."""
+"""The gradient of an image in [0, 1] at which its pose fades: far below one grey level in 255, far above rounding."""
 
 OUT_OF_RANGE = 1e-3
-"""How far pixels may leave [0, 1] before anything is said: interpolation does."""
+"""How far pixels may leave [0, 1] without a warning, since interpolation can overshoot."""
 
 SINGULAR = 1e-6
-"""Reciprocal condition number at which a matrix counts as singular; about the rounding noise of float32."""
+"""The reciprocal condition number at which a matrix counts as singular; about the rounding noise of float32."""
 
 FAINT_ADJUGATE = 1e-5
-"""Size of the adjugate of a matrix of size 1 at which it counts as noise."""
+"""The size of the adjugate of a matrix of size 1 at which it counts as noise."""
 
 ZERO_MATRIX = 1e-12
-"""Size at which a matrix counts as zero."""
+"""The size at which a matrix counts as zero."""
 
 NEWTON_STEPS = 2
-"""Steps that polish an inverse; each squares its error."""
+"""The number of steps that refine an inverse; each squares its error."""
 
 TIE_SQUARINGS = 5
-"""Squarings after which :func:`dominant_projector` looks for ties: eigenvalues within about 5 percent fade."""
+"""The squarings after which :func:`dominant_projector` checks for ties: eigenvalues within about 5 percent fade."""
 
 SQUARINGS = 8
-"""Squarings after which the projector is exact wherever there is no tie."""
+"""The squarings after which the projector is exact wherever there is no tie."""
 
 
 def full_precision(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, kept out of autocast: a guarantee in float32 does not survive bfloat16 products."""
+    """Exempt a function from autocast: a guarantee in float32 does not survive products in bfloat16."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -92,17 +92,17 @@ def full_precision(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def membership_tolerance(dtype: torch.dtype) -> float:
-    """How far an element may be off its group and still count as a member."""
+    """The distance from a group up to which an element still counts as a member."""
     return float(torch.finfo(dtype).eps ** 0.5)
 
 
 def law_tolerance(dtype: torch.dtype) -> float:
-    """Relative error up to which an identity of group theory counts as holding in ``dtype``."""
+    """The relative error up to which an identity of group theory counts as holding in ``dtype``."""
     return float(torch.finfo(dtype).eps ** 0.6)
 
 
 def at_least(x: Float[Tensor, "*batch"], floor: float) -> Float[Tensor, "*batch"]:
-    """max(x, floor). Not x + floor: ONNX optimisers take a number below 1e-8 for zero and drop the sum."""
+    """max(x, floor); not x + floor, because ONNX optimisers take numbers below 1e-8 for zero and drop the sum."""
     return x.clamp(min=floor)
 
 
@@ -112,14 +112,15 @@ def above_zero(square: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
 
 
 def noise_floor(weights: Float[Tensor, "*batch n"], relative: float = CANCELLATION) -> Float[Tensor, "*batch 1"]:
-    """Length below which a weighted sum of unit elements is indistinguishable from cancellation."""
+    """The length below which a weighted sum of unit elements is indistinguishable from cancellation."""
     return relative * at_least(weights.abs().sum(-1, keepdim=True), NO_EVIDENCE)
 
 
 def safe_normalize(vector: Float[Tensor, "*batch d"], floor: Float[Tensor, "*#batch 1"]) -> Float[Tensor, "*batch d"]:
     r"""The saturating direction :math:`S \tanh(z + z^3) / |S|` with :math:`z = |S|/\varphi`.
 
-    Zero at zero; at most 1.22/φ steep; unit to the last bit from 2.6 floors on, where tanh(z) would be 1 % short.
+    It is zero at zero, has a slope of at most 1.22/φ, and unit length to the last bit from 2.6 floors on, where tanh(z)
+    alone would fall short by 1 %.
     """
     scaled = vector / floor
     z = torch.sqrt(above_zero(scaled.square().sum(-1, keepdim=True)))
@@ -127,12 +128,12 @@ def safe_normalize(vector: Float[Tensor, "*batch d"], floor: Float[Tensor, "*#ba
 
 
 def steepened(z: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
-    """z + z³, up to where its tanh is 1 anyway."""
+    """z + z³, clamped where its tanh is 1 anyway."""
     return (z + z * z.square()).clamp(max=CERTAIN)
 
 
 def saturating_inverse(square: Float[Tensor, "*batch"], floor: Float[Tensor, "*#batch"]) -> Float[Tensor, "*batch"]:
-    r"""The saturating :math:`\tanh(\ell/\varphi) / \ell` of a length given by its square."""
+    r"""The saturating inverse :math:`\tanh(\ell/\varphi) / \ell` of a length that is given by its square."""
     return _tanhc(square / floor.square()) / floor
 
 
@@ -143,32 +144,32 @@ def safe_reciprocal(x: Float[Tensor, "*batch"], floor: float | Float[Tensor, "*#
 
 
 def flatten_at_one(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
-    """x (2 - x): still 0 at 0, and 1 at 1 with slope zero, so that the rounding of x near 1 does not pass."""
+    """x (2 - x): 0 at 0, and 1 at 1 with slope zero, so that rounding of x near 1 has no effect."""
     return x * (2 - x)
 
 
 def speaks(activations: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
-    """1 for an active capsule, 0 for one that is silent beside the loudest, whose pose is undefined; smooth between."""
+    """1 for an active capsule, 0 for one that is negligible beside the most active, smooth in between."""
     loudest = at_least(activations.abs().amax(-1, keepdim=True), NO_EVIDENCE)
     return torch.tanh((activations / (FAINT_VOICE * loudest)).square())
 
 
 def evidence(weights: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
-    """1 where the weights carry a weighted mean, 0 where they are all zero or cancel, smooth between."""
+    """1 where the weights define a weighted mean, 0 where they are all zero or cancel, smooth in between."""
     return torch.tanh(weights.sum(-1) / noise_floor(weights, OPPOSED_WEIGHTS).squeeze(-1)).square()
 
 
 def weighted_sum(
     elements: Float[Tensor, "*#batch n d"], weights: Float[Tensor, "*#batch n"]
 ) -> Float[Tensor, "*batch d"]:
-    """The sum of ``elements`` over axis -2, each times its weight."""
+    """The weighted sum of ``elements`` over axis -2."""
     return torch.matmul(weights.unsqueeze(-2), elements).squeeze(-2)
 
 
 def weighted_mean(
     elements: Float[Tensor, "*#batch n d"], weights: Float[Tensor, "*#batch n"]
 ) -> Float[Tensor, "*batch d"]:
-    """The affine combination of ``elements`` with the weights; the zero vector without evidence."""
+    """The weighted mean of ``elements`` over axis -2; the zero vector without evidence."""
     total = weights.sum(-1, keepdim=True)
     return weighted_sum(elements, weights) * safe_reciprocal(total, noise_floor(weights, OPPOSED_WEIGHTS))
 
@@ -178,9 +179,10 @@ def dominant_projector(
 ) -> tuple[Float[Tensor, "*batch k k"], Float[Tensor, "*batch"]]:
     r"""The projector onto the dominant eigenvector, :math:`A^{2^s} / \mathrm{tr}\, A^{2^s}`, and how unique that is.
 
-    Products and quotients only: it exports, and its gradient is finite wherever eigenvalues meet. Uniqueness is 1 for
-    one eigenvector clearly ahead and 0 where two or more tie: :math:`2\,\mathrm{tr} P^2 - 1`, cut off at 0, after fewer
-    squarings, so that it fades before rounding can choose between them. Expects a positive semidefinite matrix, not 0.
+    It uses only products and quotients, so it exports, and its gradient stays finite where eigenvalues meet. Uniqueness
+    is 1 where one eigenvalue is clearly the largest and 0 where two or more tie: :math:`2\,\mathrm{tr} P^2 - 1`, cut
+    off at 0, after fewer squarings, so that it fades before rounding can choose between them. The matrix must be
+    positive semidefinite and not zero.
     """
     power, purity = symmetric, symmetric.new_zeros(())
     for squaring in range(1, SQUARINGS + 1):
@@ -194,12 +196,12 @@ def dominant_projector(
 def safe_inverse(
     matrix: Float[Tensor, "*batch n n"],
 ) -> tuple[Float[Tensor, "*batch n n"], Float[Tensor, "*batch"]]:
-    r"""The inverse that falls to the zero matrix where the matrix is singular, and how regular the matrix is.
+    r"""An inverse that falls to the zero matrix as the matrix becomes singular, and how regular the matrix is.
 
     :math:`A^{-1} = \mathrm{adj}(A) / \det A` with the saturating reciprocal, relative to the size of A and of its
     adjugate: what saturates is the reciprocal condition number :math:`n / (|A|_F |A^{-1}|_F)`. Adjugate and determinant
     are polynomials in A (Faddeev-LeVerrier), so value and gradient are finite everywhere; Newton steps remove their
-    rounding.
+    rounding errors.
     """
     n = matrix.shape[-1]
     size = torch.sqrt(at_least(matrix.square().sum((-2, -1), keepdim=True) / n, ZERO_MATRIX**2))
@@ -209,10 +211,10 @@ def safe_inverse(
     for k in range(1, n):
         adjugate = product - (_trace(product) / k) * identity
         product = unit @ adjugate
-    # Adjugate and determinant are so far known up to a sign that they share.
+    # The recursion gives adjugate and determinant up to a common sign, which cancels below.
     adjugate_size = torch.sqrt(at_least(adjugate.square().sum((-2, -1), keepdim=True) / n, ZERO_MATRIX**2))
     condition = _trace(product) / n / adjugate_size
-    known = torch.tanh(adjugate_size / FAINT_ADJUGATE).square()  # at rank n - 2 the adjugate is noise, too
+    known = torch.tanh(adjugate_size / FAINT_ADJUGATE).square()  # at rank n - 2 even the adjugate is only noise
     inverse = adjugate / adjugate_size * safe_reciprocal(condition, SINGULAR) * known
     for _ in range(NEWTON_STEPS):
         inverse = inverse @ (2 * identity - unit @ inverse)

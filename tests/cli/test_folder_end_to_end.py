@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-import torch
 from PIL import Image, ImageDraw
 
 from equicaps.images.decode import open_image

@@ -149,7 +149,7 @@ def test_data_tells_in_a_sentence_what_is_in_a_folder(run, folder, tmp_path):
             open_image(folder / "zero.png").rotate(angle).save(tmp_path / "classes" / name / f"{angle}.png")
     *sets, note = run("data", tmp_path / "classes").stdout.splitlines()
     assert [line.split("(")[1] for line in sets] == ["'classes ", "'classes "]
-    assert note == "4 grey images in all, 28x28 as they are"
+    assert note == "4 grey images in all, 28x28, unchanged"
 
 
 def test_bench_prints_positive_speeds(run, model_file):

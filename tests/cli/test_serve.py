@@ -32,7 +32,7 @@ def test_a_port_in_use_is_one_line(run, model_file):
         other.listen()
         port = other.getsockname()[1]
         result = run("serve", "--model", model_file, "--port", port)
-    assert failed_cleanly(result, 1, f"port {port} is in use: take another with --port")
+    assert failed_cleanly(result, 1, f"port {port} is in use: choose another with --port")
 
 
 def test_missing_packages_are_one_line(run, model_file, monkeypatch):

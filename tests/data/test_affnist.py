@@ -49,7 +49,7 @@ def test_batches_are_read_one_after_the_other(folder):
 
 @pytest.mark.parametrize("batches", [0, 33])
 def test_other_numbers_of_batches_are_refused(folder, batches):
-    with pytest.raises(ValueError, match=f"ask for 1 to 32, not {batches}"):
+    with pytest.raises(ValueError, match=f"ask for 1 to 32 of them, not {batches}"):
         load_affnist("test", folder, batches=batches)
 
 
@@ -59,7 +59,7 @@ def test_other_numbers_of_batches_are_refused(folder, batches):
         (mat(batch(3))[:-200], "truncated, corrupted"),
         (b"", "truncated, corrupted"),
         (mat({"other": 1}), "truncated, corrupted or not a batch of affNIST"),
-        (mat(batch(2)), r"images \(1600, 2\) uint8 and labels \(2,\), expected \(1600, 3\)"),
+        (mat(batch(2)), r"images \(1600, 2\) uint8 and labels \(2,\), but expected \(1600, 3\)"),
         (mat(batch(3, label_int=np.array([[0, 1, 10]], np.uint8))), "labels must be 0 to 9"),
     ],
     ids=["truncated", "empty", "other", "short", "label"],
@@ -86,10 +86,12 @@ def test_the_official_archive_is_fetched_checked_and_unpacked_once(server, monke
     content = bytearray(packed.getvalue())
     content[200] ^= 1
     server.files["validation_batches.zip"] = bytes(content)
-    with pytest.raises(FileNotFoundError, match=r"validation_batches.zip.part is corrupted.*regenerate_affnist"):
+    with pytest.raises(
+        FileNotFoundError, match=r"validation_batches.zip is truncated or corrupted: .*regenerate_affnist"
+    ):
         load_affnist("valid")
     server.files["validation_batches.zip"] = packed.getvalue()[:-50]
-    with pytest.raises(FileNotFoundError, match=r"validation_batches.zip.part is truncated or not a zip"):
+    with pytest.raises(FileNotFoundError, match=r"validation_batches.zip is truncated or corrupted: File is not a zip"):
         load_affnist("valid")
     server.files["validation_batches.zip"] = packed.getvalue()
     assert len(load_affnist("valid")) == 3

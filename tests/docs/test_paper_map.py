@@ -1,4 +1,4 @@
-"""Every entry of docs/paper_map.md points to an object and to a test that exist."""
+"""Every entry of docs/paper_map.md names an object and a test that exist."""
 
 import ast
 import pkgutil
@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HEADER = ["paper", "object", "test"]
+PACKAGES = ("equicaps.", "reproduction.")
 
 
 class Entry(NamedTuple):
@@ -32,7 +33,7 @@ def parse(text: str) -> list[Entry]:
 
 
 def problems(entry: Entry) -> list[str]:
-    """A sentence for everything that is wrong with an entry."""
+    """What is wrong with an entry, as sentences."""
     found = []
     if not entry.objects:
         found.append(f"{entry.paper}: names no object")
@@ -44,8 +45,8 @@ def problems(entry: Entry) -> list[str]:
 
 
 def object_exists(dotted: str) -> bool:
-    """Whether the dotted path leads to something in equicaps, or in reproduction."""
-    if not dotted.startswith(("equicaps.", "reproduction.")):
+    """Whether the dotted path leads to an object of the library or of its reproduction."""
+    if not dotted.startswith(PACKAGES):
         return False
     try:
         pkgutil.resolve_name(dotted)
@@ -80,27 +81,28 @@ def test_the_map_names_the_algorithm_and_both_theorems():
 
 
 def test_a_made_up_object_is_rejected():
-    """Control."""
+    """Control: the object must exist, and in one of our packages."""
     real = "tests/docs/test_paper_map.py::test_a_made_up_object_is_rejected"
-    assert problems(Entry("real", ("equicaps.functional.route",), (real,))) == []
-    for name in ("equicaps.functional.rout", "equicaps.nowhere.route", "torch.nn", "reproduction.nothing"):
+    assert problems(Entry("real", ("equicaps.functional.route", "reproduction.table1a.table1a"), (real,))) == []
+    made_up = ("equicaps.functional.rout", "equicaps.nowhere.route", "equicaps.groups.SO2.nothing", "reproduction.none")
+    for name in (*made_up, "torch.nn"):
         assert problems(Entry("made up", (name,), (real,))) == [f"made up: no object {name}"]
 
 
 def test_a_made_up_test_is_rejected():
-    """Control."""
+    """Control: the test must exist, and be a test."""
     here = "tests/docs/test_paper_map.py"
     for name in (f"{here}::test_nothing", "tests/docs/test_nowhere.py::test_nothing", here, f"{here}::problems"):
         assert problems(Entry("made up", ("equicaps.functional.route",), (name,))) == [f"made up: no test {name}"]
 
 
 def test_an_entry_without_object_or_test_is_rejected():
-    """Control."""
+    """Control: empty cells are not enough."""
     assert problems(Entry("bare", (), ())) == ["bare: names no object", "bare: names no test"]
 
 
 def test_a_map_without_a_table_is_rejected():
-    """Control."""
+    """Control: a page without rows does not pass as a page without problems."""
     with pytest.raises(AssertionError, match="no table"):
         parse("# Paper map\n\nNothing yet.\n")
     assert parse("| paper | object | test |\n|---|---|---|\n") == []

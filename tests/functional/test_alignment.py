@@ -2,8 +2,8 @@ import pytest
 import torch
 from turning import quarter_turn
 
+from equicaps._checks import check_window_grid
 from equicaps.functional import Sigmoid, align, mean_pose, route, window_positions, windows
-from equicaps.functional.alignment import check_window_grid
 from equicaps.groups import GL, SE2, SO2, Scale
 
 
@@ -48,14 +48,14 @@ def test_undefined_poses_do_not_count(group, dtype, tolerance):
 
 
 def test_an_undefined_mean_shrinks_the_window_to_its_centre(dtype):
-    """Poses that cancel leave no direction to align with: all positions are 0, alike after a turn."""
+    """Poses that cancel leave no direction to align with: all positions are 0, also after a rotation."""
     poses = torch.tensor([[1.0, 0.0], [-1.0, 0.0]], dtype=dtype)
     aligned = align(SO2(), mean_pose(SO2(), poses), window_positions(2, dtype=dtype))
     assert (aligned == 0).all()
 
 
 def test_figure_2_votes_agree_only_with_alignment(dtype, tolerance):
-    """The 2x2 block of Figure 2: full agreement, pointing up; turned by 90 degrees it must point left.
+    """The 2x2 block of Figure 2: full agreement, pointing up; rotated by 90 degrees it must point left.
 
     (a) transformations chosen so that all votes point up; (b) the turned block with the transformations at fixed
     positions: poses and transformations are mismatched; (c) the same with aligned positions: full agreement, left.

@@ -10,7 +10,7 @@ SOBEL = [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]
 
 
 def turn_plane(vectors, quarters):
-    """Vectors (..., 2) turned counter-clockwise by 90 degrees, several times."""
+    """Vectors (..., 2) rotated counter-clockwise by 90 degrees, several times."""
     for _ in range(quarters % 4):
         x, y = vectors.unbind(-1)
         vectors = torch.stack((-y, x), -1)

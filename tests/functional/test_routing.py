@@ -175,7 +175,7 @@ def test_votes_that_cancel_give_the_undefined_pose(dtype):
 @pytest.mark.parametrize("corners", [2, 3, 4, 6])
 @pytest.mark.parametrize("noise", [0.0, 1e-6, 1e-3, 1e-2, 0.1])
 def test_routing_does_not_blow_up_the_noise_of_votes_that_nearly_cancel(corners, noise, sigma):
-    """Regular polygons, turned and disturbed: Theorems 1 and 2 within 1e-4 in float32, wherever the pose is defined."""
+    """Regular polygons, rotated and disturbed: Theorems 1 and 2 within 1e-4 in float32, where the pose is defined."""
     group = SO2()
     angles = (
         torch.arange(corners) * (2 * math.pi / corners) + 6 * torch.rand(500, 1) + noise * torch.randn(500, corners)

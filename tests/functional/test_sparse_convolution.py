@@ -81,7 +81,7 @@ def test_equals_plain_loops(kind, kernel_size, stride, dtype, tolerance):
 @geometry
 @kinds
 def test_features_are_invariant_under_a_joint_turn(kind, kernel_size, stride, quarters, dtype, tolerance):
-    """Theorem 3: [(g ∘ f) ⋆ ψ](g ∘ p) = [f ⋆ ψ](p); without turning the poses it is not."""
+    """Theorem 3: [(g ∘ f) ⋆ ψ](g ∘ p) = [f ⋆ ψ](p); without rotating the poses it does not hold."""
     convolve, _ = convolution(kind, kernel_size, stride, 3, 2, dtype)
     features, poses = sample(kernel_size, stride, dtype)
     poses[0, 0] = 0  # undefined ones, too
@@ -95,7 +95,7 @@ def test_features_are_invariant_under_a_joint_turn(kind, kernel_size, stride, qu
 
 @kinds
 def test_kernels_are_continuous_in_the_pose(kind, dtype):
-    """The kernel turns at any angle: a small turn of the pose is a small change of the output, all the way round."""
+    """The kernel rotates by any angle: a small rotation of the pose changes the output a little, all the way round."""
     convolve, _ = convolution(kind, 3, 1, 3, 2, dtype)
     features, _ = sample(3, 1, dtype, batch=1)
     angles = torch.linspace(0, 2 * math.pi, 721, dtype=dtype)
@@ -109,7 +109,7 @@ def test_kernels_are_continuous_in_the_pose(kind, dtype):
 
 @kinds
 def test_product_group_is_equivariant_in_the_dense_factor(kind, dtype, tolerance):
-    """Theorem 4, SO(2) x R²: a shift of features and poses shifts the output, a turn (routed) leaves it invariant."""
+    """Theorem 4, SO(2) x R²: a shift of features and poses shifts the output, a rotation does not change it."""
     convolve, _ = convolution(kind, 3, 1, 3, 2, dtype)
     features = torch.zeros(1, 3, 12, 12, dtype=dtype)
     features[..., 4:8, 4:8] = torch.randn(1, 3, 4, 4, dtype=dtype)

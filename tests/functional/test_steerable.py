@@ -78,7 +78,7 @@ def grad_of_all(kernel, maps, stride, padding):
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("orders", [(0, 1), (1, 2), (2, 3)])
 def test_basis_kernels_are_distinct_and_steerable(size, orders):
-    """K(R⁻¹u) = T_M⁻¹ K(u) T_N: a turned window is a phase, rows and columns turn among themselves."""
+    """K(R⁻¹u) = T_M⁻¹ K(u) T_N: a rotated window is a phase, which acts on rows and columns separately."""
     in_order, out_order = orders
     basis = steerable_basis(size, in_order, out_order)
     rank = torch.linalg.matrix_rank(basis.flatten(1))
@@ -131,7 +131,7 @@ def test_is_the_group_convolution_of_theorem_3_at_the_capsules_poses(size):
 
 
 def psi(block, u, p, q, in_order, out_order):
-    """ψ(p⁻¹u, p⁻¹q): strip the phase e^{i(m-n)θ_u} off the grid's kernel, put the turned one in its place."""
+    """ψ(p⁻¹u, p⁻¹q): replace the phase e^{i(m-n)θ_u} of the grid's kernel by the rotated one."""
     theta, relative = cmath.phase(u), q / p
     turned_theta = cmath.phase(u / p)
     value = 0.0

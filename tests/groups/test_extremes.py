@@ -1,4 +1,4 @@
-"""Shapes and values nobody thinks of."""
+"""Unusual shapes and extreme values."""
 
 import pytest
 import torch
@@ -14,8 +14,8 @@ exponents = st.integers(-6, 6)
 
 @pytest.mark.parametrize("group", ALL_GROUPS, ids=repr)
 @given(shape=shapes, n=st.integers(1, 6), exponent=exponents, seed=st.integers(0, 10**6))
-def test_mean_is_finite_and_does_not_see_the_scale_of_the_weights(group, shape, n, exponent, seed):
-    """M(P, c w) = M(P, w) from c = 1e-6 to 1e6, for every batch shape, empty ones too."""
+def test_mean_is_finite_and_independent_of_the_scale_of_the_weights(group, shape, n, exponent, seed):
+    """M(P, c w) = M(P, w) from c = 1e-6 to 1e6, for every batch shape, including empty ones."""
     generator = torch.Generator().manual_seed(seed)
     votes = group.random(*shape, n, generator=generator, dtype=torch.float64)
     weights = torch.rand(*shape, n, generator=generator, dtype=torch.float64) + 0.01
@@ -36,7 +36,7 @@ def test_mean_is_finite_and_does_not_see_the_scale_of_the_weights(group, shape, 
     seed=st.integers(0, 10**6),
 )
 def test_routing_is_finite_for_any_shape_and_sparsity(group, shape, m, n, active, sigma, agreement, seed):
-    """Values and gradients, whatever fraction of the input is switched off; no active input means activation 0."""
+    """Values and gradients are finite whatever share of the input is inactive; without active input activation is 0."""
     generator = torch.Generator().manual_seed(seed)
     votes = group.random(*shape, m, n, generator=generator).requires_grad_()
     activations = (torch.rand(*shape, n, generator=generator) < active).float().requires_grad_()
@@ -52,7 +52,7 @@ def test_routing_is_finite_for_any_shape_and_sparsity(group, shape, m, n, active
 @pytest.mark.parametrize("group", CLOSED_GROUPS, ids=repr)
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 @pytest.mark.parametrize("where", ["votes", "activations"])
-def test_what_is_not_finite_never_becomes_a_plausible_pose(group, broken, where):
+def test_input_that_is_not_finite_never_becomes_a_plausible_pose(group, broken, where):
     votes, activations = group.random(2, 4), torch.rand(4)
     (votes[:, 1] if where == "votes" else activations)[..., 0] = broken
     routing = route(group, votes, activations)

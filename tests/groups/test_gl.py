@@ -13,7 +13,7 @@ def test_matches_the_matrix_group(n, shape, dtype, tolerance):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 8])
-def test_inverse_is_the_matrix_inverse_also_of_reflections(n, dtype):
+def test_inverse_is_the_matrix_inverse_even_of_reflections(n, dtype):
     matrix = torch.linalg.qr(torch.randn(20, n, n, dtype=torch.float64)).Q * torch.linspace(0.2, 3, n).double()
     matrix[0, 0] *= -1  # flips the sign of one determinant, whatever it was
     assert {-1.0, 1.0} <= set(torch.linalg.det(matrix).sign().tolist()), "both components are in the sample"
@@ -23,8 +23,8 @@ def test_inverse_is_the_matrix_inverse_also_of_reflections(n, dtype):
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
-def test_singular_is_relative(scale, dtype):
-    """A tiny matrix is as regular as a large one."""
+def test_singularity_is_relative_to_the_size_of_the_matrix(scale, dtype):
+    """A tiny multiple of a matrix is as regular as a large one."""
     matrix = scale * torch.tensor([2.0, 1.0, 0.0, 1.0], dtype=dtype)
     expected = torch.linalg.inv(matrix.double().reshape(2, 2)).flatten().to(dtype)
     torch.testing.assert_close(GL(2).inverse(matrix), expected)
@@ -32,7 +32,7 @@ def test_singular_is_relative(scale, dtype):
 
 
 def test_singular_mean_is_the_undefined_pose(dtype):
-    """M(I, -I) = 0 leaves the group: presence 0, inverse 0, activation 0; nothing is inf and gradients are finite."""
+    """M(I, -I) = 0 leaves the group: presence, inverse and activation are 0, nothing is inf, gradients are finite."""
     group = GL(2)
     identity = group.identity(dtype=dtype)
     votes = torch.stack((identity, -identity)).expand(1, 2, 4).clone().requires_grad_()
@@ -79,8 +79,8 @@ def test_declares_which_condition_of_theorem_1_it_cannot_promise():
     assert not GL(2).distance_is_symmetric
 
 
-def test_log_of_a_matrix_without_logarithm_does_not_come_back():
-    """diag(1, -1) has no real logarithm: exp(log(g)) ≠ g, and nothing pretends otherwise."""
+def test_exp_does_not_undo_log_for_a_matrix_without_a_logarithm():
+    """diag(1, -1) has no real logarithm: exp(log(g)) ≠ g, as documented."""
     g = torch.tensor([1.0, 0.0, 0.0, -1.0], dtype=torch.float64)
     back = GL(2).exp(GL(2).log(g))
     assert not torch.allclose(back, g, equal_nan=False)

@@ -65,7 +65,7 @@ def test_is_the_point_where_the_weighted_logarithms_vanish(group):
 
 
 @pytest.mark.parametrize("group", [SO2(), SO3(), SE2(), Scale()], ids=repr)
-def test_is_differentiable(group):
+def test_gradient_is_correct(group):
     votes, weights = scattered(group, (), torch.float64)
     inputs = (votes[:3].clone().requires_grad_(), weights[:3].clone().requires_grad_())
     assert torch.autograd.gradcheck(lambda v, w: karcher_mean(group, v, w), inputs, atol=1e-6)

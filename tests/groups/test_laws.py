@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - the table of broken groups reads better in single lines
-"""Every law on every group, and controls: broken groups that the same check must refuse."""
+"""Every law on every group, and controls: broken groups that the same check must reject."""
 
 import time
 
@@ -27,7 +27,7 @@ def test_checking_all_eight_groups_takes_under_20_cpu_seconds():
 
 
 def broken(base, **methods):
-    """A group like ``base`` with one thing wrong."""
+    """A subclass of ``base`` with the given methods replaced by wrong ones."""
     return type(f"Broken{base.__name__}", (base,), methods)
 
 
@@ -87,7 +87,7 @@ def test_every_law_has_its_broken_group():
 
 
 def test_a_direct_product_is_not_se2():
-    """Rotations that do not turn translations are noticed through the action."""
+    """Control: the action reveals a composition whose rotations do not rotate translations."""
     direct = broken(
         SE2, compose=lambda self, g, h: torch.cat((SO2().compose(g[..., :2], h[..., :2]), g[..., 2:] + h[..., 2:]), -1)
     )
@@ -125,7 +125,7 @@ def test_report_carries_what_a_group_raised():
         check_group(Raising())
 
 
-def test_partial_checks_see_only_their_laws():
+def test_partial_checks_test_only_their_laws():
     assert {law.name.split("_")[0] for law in check_mean(SO2()).laws} == {"mean", "presence", "fading"}
     assert {law.name.split("_")[0] for law in check_distance(SO2()).laws} == {"distance"}
     with pytest.raises(LawViolationError):
@@ -142,7 +142,7 @@ def test_a_law_that_is_not_promised_does_not_fail_the_check():
 
 
 @pytest.mark.parametrize("group", ALL_GROUPS, ids=repr)
-def test_groups_compare_by_what_they_are(group):
+def test_groups_compare_by_value(group):
     assert group == group
     assert hash(group) == hash(group)
     assert sum(group == other for other in ALL_GROUPS) == 1

@@ -18,7 +18,7 @@ def test_matches_the_matrix_group(group, shape, dtype, tolerance):
 
 @products
 def test_is_factor_wise(group, shape, dtype, tolerance):
-    """compose, mean and log of the product are the concatenated ones of the factors; δ is their sum."""
+    """compose and mean concatenate the factors' results; δ is the sum of the factors' distances."""
     g, h = group.random(*shape, 5, dtype=dtype), group.random(*shape, 5, dtype=dtype)
     weights = torch.rand(*shape, 5, dtype=dtype)
     parts = list(zip(group.factors, group.split(g), group.split(h), strict=True))
@@ -44,7 +44,7 @@ def test_inherits_the_promises_of_its_factors():
     assert not Product(SO2(), GL(2)).distance_is_symmetric
 
 
-def test_undefined_in_one_factor_is_undefined():
+def test_a_pose_that_is_undefined_in_one_factor_is_undefined():
     group = Product(SO2(), Translation(2))
     pose = torch.tensor([0.0, 0.0, 1.0, 1.0])
     assert group.presence(pose) == 0

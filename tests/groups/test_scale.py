@@ -14,7 +14,7 @@ def test_mean_is_geometric(dtype):
     torch.testing.assert_close(mean, torch.tensor([4.0], dtype=dtype))
 
 
-def test_the_undefined_pose_counts_nothing(dtype):
+def test_the_undefined_pose_does_not_count_in_the_mean(dtype):
     votes = torch.tensor([[2.0], [0.0], [8.0]], dtype=dtype, requires_grad=True)
     mean = Scale().mean(votes, torch.ones(3, dtype=dtype))
     mean.backward()
@@ -22,6 +22,6 @@ def test_the_undefined_pose_counts_nothing(dtype):
     assert votes.grad.isfinite().all()
 
 
-def test_stretches_points_of_its_dimension(dtype):
+def test_scales_points_of_its_dimension(dtype):
     points = torch.tensor([1.0, -2.0], dtype=dtype)
     torch.testing.assert_close(Scale(2).act(torch.tensor([3.0], dtype=dtype), points), 3 * points)

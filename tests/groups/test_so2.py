@@ -60,7 +60,7 @@ def test_rounding_noise_is_not_a_direction():
     angles = torch.arange(4) * (math.pi / 2) + 0.3
     votes = torch.stack((angles.cos(), angles.sin()), dim=-1)
     residue = votes.sum(0)
-    assert 0 < residue.norm() < 1e-6, "the control: rounding leaves something to blow up"
+    assert 0 < residue.norm() < 1e-6, "the control: rounding leaves a residue that could be blown up"
     assert group.mean(votes, torch.ones(4)).norm() < 1e-3
 
 

@@ -19,7 +19,7 @@ def test_matches_the_matrix_group(shape, dtype, tolerance):
 
 @pytest.mark.parametrize("spread", [0.0, 0.1, 1.0, 3.0])
 def test_mean_matches_scipy(spread, shape, dtype):
-    """Independent oracle: scipy averages quaternions, we project a sum of matrices."""
+    """An independent oracle: scipy averages quaternions, whereas M projects a sum of matrices."""
     center = group.random(*shape, 40, 1, dtype=dtype)
     votes = group.compose(center, group.exp(spread * torch.randn(*shape, 40, 6, 3, dtype=dtype)))
     weights = torch.rand(*shape, 40, 6, dtype=dtype) + 0.1
@@ -56,7 +56,7 @@ def test_gradient_is_correct_when_all_votes_agree():
 
 
 def test_gradient_is_correct_when_the_sum_has_rank_two():
-    """R and its half-turn about an axis: σ = (1, 1, 0) scaled; the mean is unique and its gradient finite."""
+    """Singular values (1, 1, 0), up to scale: the mean is unique, and its gradient is correct."""
     votes = torch.stack((turn_about_z(0), turn_about_z(60), group.exp(torch.tensor([np.pi, 0, 0]).double())))
     weights = torch.tensor([1.0, 1.0, 0.3], dtype=torch.float64)
     planar = torch.stack((torch.diag(torch.tensor([1.0, 1.0, 0.0])).double().flatten(), votes[1])).clone()
@@ -79,7 +79,7 @@ def test_gradient_is_correct_when_the_sum_reflects():
 
 
 def test_votes_that_cancel_are_the_undefined_pose_with_finite_gradient(dtype):
-    """The four half-turn group: e, Rx(π), Ry(π), Rz(π) sum to zero."""
+    """The identity and the half turns Rx(π), Ry(π), Rz(π) sum to zero."""
     axes = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=dtype)
     votes = group.exp(axes * np.pi).requires_grad_()
     assert votes.sum(0).abs().max() < 1e-6
@@ -90,7 +90,7 @@ def test_votes_that_cancel_are_the_undefined_pose_with_finite_gradient(dtype):
 
 
 def test_a_tie_between_rotations_is_the_undefined_pose(dtype):
-    """All turns about one axis, evenly: the sum is a projector of rank one, every turn is equally near."""
+    """Rotations spaced evenly about one axis sum to a projector of rank one, to which all of them are equally near."""
     angles = torch.arange(6, dtype=dtype) * (np.pi / 3)
     votes = group.exp(torch.stack((0 * angles, 0 * angles, angles), dim=-1)).requires_grad_()
     pose = group.mean(votes, torch.ones(6, dtype=dtype))
@@ -100,8 +100,8 @@ def test_a_tie_between_rotations_is_the_undefined_pose(dtype):
     assert votes.grad.isfinite().all()
 
 
-def test_the_mean_of_opposite_turns_fades_before_it_flips():
-    """Turns by ±α about z: the mean is e below 90°; at 90° e and the half-turn tie, and the pose passes zero."""
+def test_the_mean_of_opposite_rotations_fades_before_it_flips():
+    """Rotations by ±α about z: the mean is e below 90°; at 90° e and the half turn tie, and the pose passes zero."""
     half_turn = turn_about_z(180)
     for degrees, expected in ((60.0, group.identity(dtype=torch.float64)), (120.0, half_turn)):
         votes = torch.stack((turn_about_z(degrees), turn_about_z(-degrees)))

@@ -22,8 +22,8 @@ def test_acts_as_a_rigid_motion(group, shape, dtype, tolerance):
     assert not torch.allclose(group.act(g, x), x)
 
 
-def test_a_rotation_turns_the_translation_that_came_before():
-    """(90°, 0) ∘ (0°, right) = (90°, up); in the direct product it would stay right."""
+def test_a_rotation_rotates_the_translation_applied_first():
+    """(90°, 0) ∘ (0°, right) = (90°, up); in the direct product it would be (90°, right)."""
     quarter, shift = torch.tensor([0.0, 1.0, 0.0, 0.0]), torch.tensor([1.0, 0.0, 1.0, 0.0])
     torch.testing.assert_close(SE2().compose(quarter, shift), torch.tensor([0.0, 1.0, 0.0, 1.0]))
 
@@ -38,8 +38,8 @@ def test_translation_weight_scales_the_distance_of_translations(group, dtype, to
 
 
 @both
-def test_a_cancelling_rotation_undefines_the_whole_pose(group):
-    """The translation mean alone is not a pose: presence is 0, while the translation still moves with the votes."""
+def test_rotations_that_cancel_make_the_whole_pose_undefined(group):
+    """The mean translation alone is not a pose: presence is 0, although the translation still moves with the votes."""
     rotation = group.rotations
     turns = rotation.exp(torch.eye(rotation.algebra_dim)[0] * torch.pi * torch.tensor([[0.0], [1.0]]))
     if rotation.dim == 9:

@@ -10,7 +10,7 @@ def test_matches_the_matrix_group(n, shape, dtype, tolerance):
     assert_matches_the_matrix_group(Translation(n), shape, dtype, **tolerance)
 
 
-def test_mean_is_numpys_average(shape, dtype, tolerance):
+def test_mean_is_the_weighted_average(shape, dtype, tolerance):
     votes, weights = torch.randn(*shape, 6, 2, dtype=dtype), torch.rand(*shape, 6, dtype=dtype)
     expected = (votes * weights[..., None]).sum(-2) / weights.sum(-1, keepdim=True)
     torch.testing.assert_close(Translation(2).mean(votes, weights), expected, **tolerance)

@@ -26,7 +26,7 @@ def test_upright_is_padding(digits):
     assert degrees.abs().max() == 0
 
 
-def test_rotated_turns_counter_clockwise_by_the_degrees_it_returns(digits):
+def test_rotated_views_are_rotated_counter_clockwise_by_the_degrees_returned(digits):
     views, degrees = ROTATED(digits, seeded())
     torch.testing.assert_close(views, rotate(digits, degrees, 32), rtol=1e-4, atol=1e-4)
     assert (views - rotate(digits, -degrees, 32)).abs().max() > 0.5
@@ -39,8 +39,8 @@ def test_angles_are_uniform_over_the_whole_circle():
     assert (counts - 1000).abs().max() < 4 * math.sqrt(1000)
 
 
-def test_translated_digits_keep_every_pixel_at_every_place(digits):
-    """The frame lies at each of the 13 x 13 places, in whole pixels: no value is lost or blurred."""
+def test_translated_digits_keep_every_pixel_at_every_position(digits):
+    """The image lies at any of the 13 x 13 positions in whole pixels, so no value is lost or blurred."""
     views, degrees = TRANSLATED(digits, seeded())
     assert views.shape == (50, 1, 40, 40)
     assert degrees.abs().max() == 0
@@ -59,7 +59,7 @@ def test_translated_digits_keep_every_pixel_at_every_place(digits):
 
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
 def test_ink_stays_inside_and_reaches_every_side(digits, interpolation, monkeypatch):
-    """On a wider canvas, the same maps leave nothing outside the frame; and some digits touch each side."""
+    """On a larger canvas, the same maps put nothing outside the view; and some digits touch each side."""
     calls = []
     monkeypatch.setattr(augmentation, "warp", lambda *given: calls.append(given) or warp(*given))
     many = digits.repeat(8, 1, 1, 1)
@@ -75,7 +75,7 @@ def test_ink_stays_inside_and_reaches_every_side(digits, interpolation, monkeypa
 
 
 def test_ink_that_just_fits_is_not_cut():
-    """Control for the test above: a full square of 38 in 40 moves by at most a pixel; one of 50 is centred."""
+    """Control for the test above: a square of 38 in 40 moves by at most a pixel, and one of 50 is centred."""
     views, _ = Augmentation(40, placement="ink")(torch.ones(500, 1, 38, 38), seeded())
     torch.testing.assert_close(views.sum((1, 2, 3)), torch.full((500,), 38.0**2), rtol=1e-4, atol=0)
     assert views.std(0).amax() > 0.1
@@ -87,8 +87,8 @@ def test_a_blank_image_stays_blank():
     assert AFFINE(torch.zeros(3, 1, 28, 28), seeded()).images.abs().max() == 0
 
 
-def test_scale_then_shear_then_turn():
-    """A point at (x, y) goes to R(θ) (s_x x + k s_y y, s_y y), y up."""
+def test_images_are_scaled_then_sheared_then_rotated():
+    """A point at (x, y) moves to R(θ) (s_x x + k s_y y, s_y y), with y up."""
     augment = Augmentation(201, rotation=40.0, shear=0.5, scale=(1.0, 2.0))
     x, y = 20, 30
     images = torch.zeros(6, 1, 101, 101)
@@ -105,7 +105,7 @@ def test_scale_then_shear_then_turn():
 
 
 def test_shift_moves_a_centred_image_by_up_to_that_much_along_both_axes():
-    """A square whose centre of mass tells where it went: uniform over [-3, 3] x [-3, 3], and independent."""
+    """The centre of mass of a square is uniform over [-3, 3] x [-3, 3], and independent along the axes."""
     images = torch.zeros(2000, 1, 28, 28)
     images[..., 12:16, 12:16] = 1
     views, degrees = Augmentation(32, shift=3.0)(images, seeded())
@@ -120,13 +120,13 @@ def test_shift_moves_a_centred_image_by_up_to_that_much_along_both_axes():
     assert abs(torch.corrcoef(places)[0, 1]) < 0.1
 
 
-def test_without_shift_a_centred_image_stays():
+def test_without_shift_a_centred_image_stays_centred():
     """Control for the test above."""
     views, _ = Augmentation(32)(torch.ones(3, 1, 4, 4), seeded())
     torch.testing.assert_close(views[..., 14:18, 14:18], torch.ones(3, 1, 4, 4), rtol=1e-4, atol=1e-4)
 
 
-def test_settings_are_named_so_that_a_new_one_moves_none():
+def test_settings_other_than_the_size_are_keyword_only():
     with pytest.raises(TypeError, match="positional argument"):
         Augmentation(40, 20.0)
 
@@ -166,11 +166,11 @@ def test_wrong_settings_are_explained(wrong, message):
 
 
 def test_a_frame_that_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="28x28 do not stay inside 20x20"):
+    with pytest.raises(ValueError, match="at most 20x20, but they have 28x28"):
         Augmentation(20, placement="frame")(torch.zeros(1, 1, 28, 28))
 
 
-def test_augmentations_with_one_seed_turn_alike(digits):
+def test_augmentations_with_one_seed_rotate_by_the_same_angles(digits):
     angles = [
         Augmentation(32, rotation=90.0, scale=scale, placement=placement)(digits, seeded()).degrees
         for scale, placement in (((1.0, 1.0), "centre"), ((0.5, 1.0), "ink"))

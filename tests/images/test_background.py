@@ -25,7 +25,7 @@ def test_small_images_are_all_border(shape):
     ("borders", "expected"),
     [([0.0, 0.1, 0.9], "dark"), ([0.1, 0.8, 0.9], "bright"), ([0.0, 0.5, 1.0], None), ([0.4], None)],
 )
-def test_a_set_has_the_ground_of_most_of_its_images(borders, expected):
+def test_a_set_has_the_background_of_most_of_its_images(borders, expected):
     assert background_of(borders) == expected
 
 
@@ -33,19 +33,19 @@ def test_a_set_has_the_ground_of_most_of_its_images(borders, expected):
     ("background", "border", "expected"),
     [("dark", 0.9, True), ("dark", 0.1, False), ("bright", 0.1, True), ("bright", 0.9, False), (None, 0.9, None)],
 )
-def test_an_image_is_opposite_only_to_a_known_ground(background, border, expected):
+def test_an_image_is_opposite_only_to_a_known_background(background, border, expected):
     assert is_opposite(background, border) is expected
 
 
-def test_digits_are_bright_on_dark_ground():
+def test_digits_are_bright_on_a_dark_background():
     digits = embedded_digits("test")
     assert digits.background == digits.some(3).background == digits.balanced().background == "dark"
     assert background_of([border_brightness(image) for image in digits.images[:20]]) == "dark"
 
 
 @pytest.mark.parametrize(("paper", "expected"), [(250, "bright"), (5, "dark"), (128, None)])
-def test_the_ground_of_a_folder_is_measured_without_padding(tmp_path, paper, expected):
-    """Strips: padded to squares, most of their border is black."""
+def test_the_background_of_a_folder_is_measured_without_padding(tmp_path, paper, expected):
+    """When strips are padded to squares, most of their border becomes black."""
     for number in range(6):
         path = tmp_path / "strips" / "ab"[number % 2] / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,11 +55,11 @@ def test_the_ground_of_a_folder_is_measured_without_padding(tmp_path, paper, exp
     assert max(map(border_brightness, train.images)) < 1 / 3
 
 
-def test_regenerated_sets_have_the_ground_of_their_source():
+def test_regenerated_sets_have_the_background_of_their_source():
     digits = embedded_digits("test").take(slice(0, 30))
     assert regenerate_mnist_rot("train", digits, digits, counts=(4, 1, 1)).background == "dark"
     assert regenerate_affnist("test", digits, digits).background == "dark"
 
 
-def test_the_ground_of_other_data_is_not_known():
+def test_the_background_of_other_data_is_unknown():
     assert Dataset("mine", torch.ones(2, 1, 4, 4), torch.zeros(2, dtype=torch.long), ("a",)).background is None

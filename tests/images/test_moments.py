@@ -8,13 +8,13 @@ ANGLES = torch.tensor([0.0, 20.0, 45.0, 90.0, 110.0, 170.0])
 
 
 def bars(degrees):
-    """A bar along the x axis, off centre, brighter on one side, turned."""
+    """A bar along the x axis, off centre and brighter on one side, rotated."""
     bar = torch.zeros(1, 1, 64, 64)
     bar[..., 30:34, 14:42] = torch.linspace(0.4, 1.0, 28)
     return rotate(bar.expand(len(degrees), -1, -1, -1), degrees)[:, 0]
 
 
-def test_bars_have_the_angle_they_were_turned_by():
+def test_the_axis_of_a_bar_is_the_angle_by_which_it_was_rotated():
     found = principal_axis(bars(ANGLES))
     assert angle_difference(found.degrees, ANGLES, 180).abs().max() < 0.5
     assert (found.degrees >= 0).all()
@@ -23,26 +23,26 @@ def test_bars_have_the_angle_they_were_turned_by():
 
 
 def test_that_comparison_rejects_other_angles():
-    """Control."""
+    """Control: the opposite rotation is not accepted."""
     assert angle_difference(principal_axis(bars(ANGLES)).degrees, -ANGLES, 180).abs().max() > 30
 
 
-def test_the_axis_turns_with_the_image_exactly_under_quarter_turns(dtype):
+def test_the_axis_rotates_with_the_image_exactly_under_quarter_turns(dtype):
     images = bars(ANGLES).to(dtype)
     before, after = principal_axis(images), principal_axis(torch.rot90(images, 1, (-2, -1)))
     assert angle_difference(after.degrees, before.degrees + 90, 180).abs().max() < 1e-4
     torch.testing.assert_close(after.roundness, before.roundness)
 
 
-def test_what_is_faint_does_not_count():
-    """A faint second source pulls the axis only if the threshold lets it."""
+def test_faint_pixels_do_not_count():
+    """A faint second source affects the axis only below the threshold."""
     image = bars(torch.zeros(1))
     image[:, 2:6, 14:40] = 0.04
     assert angle_difference(principal_axis(image).degrees, torch.zeros(1), 180).abs() < 0.5
     assert principal_axis(image, threshold=0.0).roundness > 0.3
 
 
-def test_round_and_black_images_say_so():
+def test_round_images_have_roundness_1_and_black_images_are_nan():
     disc = (torch.hypot(*torch.meshgrid(*[torch.arange(33.0) - 16] * 2, indexing="ij")) < 9).float()
     point, black = torch.zeros(2, 33, 33)
     point[16, 16] = 1
@@ -58,7 +58,7 @@ def test_opposite_directions_are_one_axis(first, second, difference):
 
 
 def test_the_centroid_is_where_the_light_is():
-    """The bar's light is left of the middle: 180 degrees and the turn; black images have no direction."""
+    """The bar lies left of the centre: 180 degrees plus its rotation; black images have no direction."""
     found = centroid(bars(ANGLES))
     assert angle_difference(found.degrees, ANGLES + 180).abs().max() < 1
     assert angle_difference(found.degrees, ANGLES).abs().min() > 170  # control

@@ -1,4 +1,4 @@
-"""Any backbone behind a canonicaliser is invariant or equivariant under quarter turns."""
+"""Behind a canonicalizer, any backbone is invariant or equivariant under quarter turns."""
 
 import pytest
 import torch
@@ -39,7 +39,7 @@ def quarter(x, k=1):
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_invariant_answers_do_not_change(model, images, k):
-    """F(g(hx)⁻¹ hx) = F(g(x)⁻¹ x); without the canonicaliser it does change."""
+    """F(g(hx)⁻¹ hx) = F(g(x)⁻¹ x); control: F(hx) ≠ F(x)."""
     backbone = nn.Sequential(lopsided(), nn.Flatten(), nn.Linear(2 * 28 * 28, 5))
     canonical = equicaps.Canonicalizer(model, backbone)
     torch.testing.assert_close(canonical(quarter(images, k)), canonical(images), atol=2e-3, rtol=0)
@@ -47,15 +47,15 @@ def test_invariant_answers_do_not_change(model, images, k):
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_maps_turn_along(model, images, k):
-    """Φ(hx) = hΦ(x); without the canonicaliser it is not."""
+def test_maps_rotate_with_the_image(model, images, k):
+    """Φ(hx) = h Φ(x); control: F(hx) ≠ h F(x)."""
     backbone = lopsided()
     canonical = equicaps.Canonicalizer(model, backbone, returns="maps")
     torch.testing.assert_close(canonical(quarter(images, k)), quarter(canonical(images), k), atol=2e-3, rtol=0)
     assert (backbone(quarter(images, k)) - quarter(backbone(images), k)).abs().max() > 0.05
 
 
-def test_vectors_turn_along(model, images):
+def test_vectors_rotate_with_the_image(model, images):
     def backbone(x):
         return torch.stack((x[:, 0, :14].mean((1, 2)), x[:, 0, :, :9].mean((1, 2))), -1)
 
@@ -66,8 +66,8 @@ def test_vectors_turn_along(model, images):
     assert (turned - still).abs().max() > 0.01
 
 
-def test_maps_of_the_identity_come_back_to_their_place(model, images):
-    """Φ = id for F = id, up to two interpolations: the turn back goes the right way."""
+def test_the_identity_as_backbone_gives_back_the_images(model, images):
+    """Φ = id for F = id, up to two interpolations; control: rotating back the wrong way is much worse."""
     canonical = equicaps.Canonicalizer(model, nn.Identity(), returns="maps")
     back = canonical(images)
     error = (back - images).square().mean() / images.square().mean()
@@ -76,7 +76,7 @@ def test_maps_of_the_identity_come_back_to_their_place(model, images):
     assert (wrong - images).square().mean() / images.square().mean() > 3 * error  # control
 
 
-def test_without_a_backbone_it_tells_images_and_angles(model, images):
+def test_without_a_backbone_it_returns_upright_images_and_angles(model, images):
     upright = equicaps.Canonicalizer(model)(images)
     torch.testing.assert_close(upright.angles, model.predict(images).angles)
     torch.testing.assert_close(upright.images, model.upright(images))
@@ -87,7 +87,7 @@ def test_the_backbone_trains_and_the_model_does_not(model, images):
     canonical = equicaps.Canonicalizer(model, backbone, returns="maps")
     trained = [p for p in canonical.parameters() if p.requires_grad]
     assert sum(p.numel() for p in trained) == sum(p.numel() for p in backbone.parameters())
-    assert not canonical.train().model.training  # its batch statistics stay those of its training
+    assert not canonical.train().model.training  # or its batch statistics would change
     assert canonical.backbone.training
     assert all(p.requires_grad for p in model.parameters())  # the caller's own model can still be trained
     canonical(images.clone().requires_grad_()).square().mean().backward()
@@ -99,9 +99,9 @@ def test_the_backbone_trains_and_the_model_does_not(model, images):
 def test_mistakes_are_explained(model, images):
     with pytest.raises(ValueError, match="'invariant', 'maps' or 'vectors', but is 'images'"):
         equicaps.Canonicalizer(model, nn.Identity(), returns="images")
-    with pytest.raises(ValueError, match=r"maps have shape \(n, channels, side, side\)"):
+    with pytest.raises(ValueError, match=r"maps must have shape \(n, channels, side, side\)"):
         equicaps.Canonicalizer(model, lambda x: x[..., 1:], returns="maps")(images)
-    with pytest.raises(ValueError, match="two coordinates"):
+    with pytest.raises(ValueError, match=r"vectors must have shape \(n, \.\.\., 2\)"):
         equicaps.Canonicalizer(model, lambda x: x, returns="vectors")(images)
     with pytest.raises(ValueError, match="one entry for each of"):
         equicaps.Canonicalizer(model, lambda x: x[1:], returns="maps")(images)

@@ -1,5 +1,6 @@
-"""Trained weights as ONNX and torch.export: the same answers on 1,000 digits; and the comparison can fail."""
+"""Trained networks as ONNX and torch.export give the same answers on 1,000 digits, and the comparison can fail."""
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -20,10 +21,8 @@ def turned_digits(count):
 def test_onnx_and_torch_agree_to_1e_minus_5_on_1000_digits(tmp_path):
     import onnx
 
-    from equicaps import load
-    from equicaps.inference import export  # the plain ones
-
-    from equicaps.inference import Card
+    from equicaps import load  # the plain ones
+    from equicaps.inference import Card, export
 
     network = load("digits").network
     content = export.to_onnx(network, export.notes_of(Card("x", "", "", ("a", "b"), (0.0, 1.0))))
@@ -44,7 +43,7 @@ def network():
 
 
 def program(network, scores=0.0, agreements=0.0, poses=0.0):
-    """The network itself, off by so much (poses turned)."""
+    """The network itself, with the given errors (for poses, a rotation in radians)."""
     c, s = torch.cos(torch.tensor(poses)), torch.sin(torch.tensor(poses))
     turn = torch.stack((torch.stack((c, s)), torch.stack((-s, c))))
 
@@ -64,18 +63,34 @@ def test_the_network_agrees_with_itself(network):
 
 @pytest.mark.parametrize("off", [{"scores": 5e-4}, {"agreements": 3e-5}, {"poses": 3e-5}], ids=str)
 def test_each_output_is_compared(network, off):
-    """Control."""
+    """Control: the comparison rejects an error in any output."""
     found = export.compare(network, program(network, **off), turned_digits(20))
     assert not found.holds
     [(name, _)] = off.items()
     assert getattr(found, name) > export.ALLOWED
 
 
-def test_poses_may_be_off_by_three_times_what_float32_rounds_in_the_network():
+def test_poses_may_differ_by_three_times_the_rounding_of_the_network():
     found = export.Comparison(10, 0, 0.0, 0.0, 3e-5, 3e-5, (0.0, 2e-5), rounding=1.1e-5)
     assert found.holds
     assert not replace(found, rounding=9e-6).holds
     assert not replace(found, scores=2e-5).holds
+
+
+@pytest.mark.parametrize("off", [{"scores": torch.nan}, {"agreements": torch.nan}, {"poses": torch.nan}], ids=str)
+def test_nan_is_rejected(network, off):
+    """NaN compares as neither larger nor smaller, so it must not pass for a difference of 0."""
+    found = export.compare(network, program(network, **off), turned_digits(20))
+    assert not found.holds
+    assert not replace(export.compare(network, program(network), turned_digits(20)), agreements=torch.nan).holds
+
+
+def test_a_comparison_leaves_the_mode_of_the_network_unchanged(network):
+    trained = copy.deepcopy(network).train()
+    state = copy.deepcopy(trained.state_dict())
+    assert export.compare(trained, program(network), turned_digits(20)).holds
+    assert all(module.training for module in trained.modules())
+    assert all(torch.equal(value, state[name]) for name, value in trained.state_dict().items())
 
 
 def test_changed_labels_are_counted(network):

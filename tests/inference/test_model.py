@@ -16,7 +16,7 @@ from equicaps.models import CapsOutput, GroupCapsNet
 
 @pytest.fixture(scope="module")
 def model():
-    """An untrained network with settled statistics: its labels mean nothing, its guarantees hold."""
+    """An untrained network with settled statistics: its labels mean nothing, but its guarantees hold."""
     torch.manual_seed(0)
     network = GroupCapsNet.from_preset("steerable")
     network.train()(rotate(embedded_digits("train").images[:64], torch.zeros(64), 32))
@@ -25,14 +25,14 @@ def model():
 
 
 def digits(count, size):
-    """Bytes, of any size."""
+    """Digits as bytes, of any size."""
     images = embedded_digits("test").images[:count]
     resized = torch.nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
     return (resized.clamp(0, 1) * 255).round().to(torch.uint8)
 
 
 @pytest.mark.parametrize("size", [(28, 28), (32, 32), (57, 57), (64, 100), (41, 30)], ids=str)
-def test_labels_stay_and_angles_turn_with_the_image(model, size):
+def test_labels_do_not_change_and_angles_rotate_with_the_image(model, size):
     images = digits(20, size)
     still = model.predict(images)
     for quarters in (1, 2, 3):
@@ -45,30 +45,30 @@ def test_labels_stay_and_angles_turn_with_the_image(model, size):
         assert (180 - (180 - difference) % 360).abs().max() < 0.1
 
 
-def test_angles_are_read_against_the_zero_of_the_class(model):
+def test_angles_are_relative_to_the_zero_of_the_class(model):
     poses = torch.zeros(2, 10, 2)
     poses[:, 3] = torch.tensor([math.cos(math.radians(75)), math.sin(math.radians(75))])
     scores = torch.nn.functional.one_hot(torch.tensor([3, 2]), 10).float()
     prediction = model.interpret(CapsOutput(scores, torch.zeros(2, 10), poses))
     assert prediction.angles[0].item() == pytest.approx(45, abs=1e-3)
-    assert prediction.angles[1].isnan().item()  # no pose
+    assert prediction.angles[1].isnan().item()  # class 2 has no pose
 
 
-def test_an_image_and_its_quarter_turns_are_set_upright_alike(model):
+def test_an_image_and_its_quarter_turns_have_the_same_upright_image(model):
     images = digits(20, (28, 28))
     upright = model.upright(images)
     for quarters in (1, 2, 3):
         torch.testing.assert_close(model.upright(torch.rot90(images, quarters, (-2, -1))), upright, atol=2e-3, rtol=0)
-    assert (upright - images / 255).abs().max() > 0.1  # it does turn
+    assert (upright - images / 255).abs().max() > 0.1  # control: images are rotated
 
 
-def test_an_image_without_a_pose_stays_as_it_is(model):
+def test_an_image_without_a_pose_is_not_rotated(model):
     blank = torch.full((2, 32, 32), 0.5)
     assert model.predict(blank).angles.isnan().all()
     torch.testing.assert_close(model.upright(blank), blank.unsqueeze(1))
 
 
-def test_grey_colour_bytes_and_floats_are_read_alike(model):
+def test_grey_colour_bytes_and_floats_give_the_same_prediction(model):
     images = digits(5, (28, 28))
     grey = model.predict(images)
     for same in (images[:, 0], images.float() / 255, images.expand(-1, 3, -1, -1), images.double() / 255):
@@ -95,8 +95,8 @@ def test_bad_images_are_explained(model):
         model.predict(torch.zeros(2, 0, 28))
 
 
-def test_unknown_models_are_refused_with_what_there_is(tmp_path):
-    with pytest.raises(NotFoundError, match="no model 'digitz': give digits, digits-upright, digits-plain, or a file"):
+def test_unknown_models_are_refused_with_a_list_of_the_known_ones(tmp_path):
+    with pytest.raises(NotFoundError, match="no model 'digitz': give one of digits, digits-upright, digits-plain, or"):
         equicaps.load("digitz")
     with pytest.raises(NotFoundError, match=r"holds no model\.safetensors"):
         equicaps.load(tmp_path)
@@ -119,11 +119,11 @@ def test_zeros_are_the_mean_angles_of_upright_images():
 
 
 def test_a_card_needs_a_zero_for_every_class():
-    with pytest.raises(ValueError, match="2 classes, but 1 zero"):
+    with pytest.raises(ValueError, match="one angle for each of 2 classes, but has 1"):
         Card("x", "", "", ("a", "b"), (0.0,))
 
 
-def test_values_are_not_clipped_in_silence(model):
+def test_values_out_of_range_are_not_ignored_silently(model):
     with pytest.warns(UserWarning, match=r"expected in \[0, 1\], but range from 0 to 255"):
         model.predict(digits(1, (28, 28)).float())
 
@@ -144,7 +144,7 @@ def test_zeros_are_0_where_upright_images_do_not_agree():
 
 
 def test_an_odd_frame_is_centred_between_pixels():
-    """As the training sees it, and commuting with quarter turns."""
+    """Preparation matches what the training does, and commutes with quarter turns."""
     images = torch.rand(3, 1, 27, 27)
     ready = prepare(images, ImageFormat(1, 32, 27))
     torch.testing.assert_close(ready, rotate(images, torch.zeros(3), 32))
@@ -152,8 +152,8 @@ def test_an_odd_frame_is_centred_between_pixels():
     torch.testing.assert_close(turned, torch.rot90(ready, 1, (-2, -1)))
 
 
-def test_a_model_of_yours_is_called_as_its_folder(tmp_path, monkeypatch):
-    """Every training writes a ``model.safetensors``."""
+def test_a_trained_model_is_named_after_its_folder(tmp_path, monkeypatch):
+    """Every training writes a file of the same name, ``model.safetensors``."""
     path = save_network(tmp_path / "mine.safetensors")
     assert equicaps.load(path).card.name == "mine"
     (tmp_path / "bolts").mkdir()

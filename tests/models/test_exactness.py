@@ -1,4 +1,4 @@
-"""DESIGN.md 7.1 on trained weights and real digits; the full 10,000 are the job of equicaps reproduce exactness."""
+"""Exactness of trained networks on real digits; ``python -m reproduction exactness`` measures it on all 10,000."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from equicaps.training.evaluation import evaluate
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = 250
 DEFINED = {"digits": 95, "digits-upright": 95, "paper": 30}
-"""Percent of the poses, at least: where all are undefined none can change."""
+"""The least percentage of poses that must be defined: if all were undefined, none could change."""
 
 
 @pytest.fixture(scope="module", params=["digits", "digits-upright", "paper"])
@@ -25,9 +25,9 @@ def trained(request):
     return "paper", equicaps.load(ROOT / "results" / "runs" / "rotated-paper.safetensors").network
 
 
-@pytest.mark.parametrize("turned", [False, True], ids=["upright", "turned"])
+@pytest.mark.parametrize("turned", [False, True], ids=["upright", "rotated"])
 def test_trained_networks_are_exact_under_quarter_turns_in_float32(trained, turned):
-    """No prediction changes; scores, agreements and defined poses within 1e-4. Upright digits are the hard case."""
+    """No prediction changes; scores, agreements and defined poses change by less than 1e-4."""
     name, network = trained
     degrees = torch.rand(DIGITS, generator=torch.Generator().manual_seed(0)) * 360 * turned
     found = exactness(network, rotate(embedded_digits("test").images[:DIGITS], degrees, 32))
@@ -38,7 +38,7 @@ def test_trained_networks_are_exact_under_quarter_turns_in_float32(trained, turn
 
 
 def test_that_measurement_rejects_nan():
-    """Control: a network that answers nothing has not stayed the same."""
+    """Control: NaN does not count as unchanged."""
     network = equicaps.load("digits").network
     found = exactness(lambda x: network(x).map(lambda value: value * torch.nan), torch.rand(2, 1, 32, 32))
     assert not found.scores < 1e-4
@@ -46,7 +46,7 @@ def test_that_measurement_rejects_nan():
 
 
 @pytest.mark.parametrize(("name", "accuracy", "error"), [("digits", 97.5, 4), ("digits-upright", 93, 12)])
-def test_shipped_models_read_digits_at_any_angle(name, accuracy, error):
+def test_shipped_models_classify_digits_at_any_angle(name, accuracy, error):
     digits = embedded_digits("test")
     found = evaluate(equicaps.load(name).network, digits.images[:500], digits.labels[:500], size=32)
     assert found.accuracy.scores > accuracy
@@ -67,8 +67,8 @@ def test_upright_digits_read_about_zero_degrees(name):
     assert abs((turned - angles).nanmedian() - 60) < 5
 
 
-def test_the_plain_cnn_reads_upright_digits_only_and_says_so():
-    """Control for all of the above, and what the page of ``equicaps serve`` shows beside the capsules."""
+def test_the_plain_cnn_classifies_only_upright_digits_and_its_card_says_so():
+    """Control for the tests above; ``equicaps serve`` shows this network beside the capsules."""
     digits = embedded_digits("test")
     images, labels = digits.images[:300], digits.labels[:300]
     plain = equicaps.load("digits-plain")

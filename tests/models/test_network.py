@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from equicaps.functional import Capsules
-from equicaps.metrics import exactness, layer_exactness
 from equicaps.groups import SO2
+from equicaps.metrics import exactness, layer_exactness
 from equicaps.models import PRESETS, GroupCapsNet, PaperConfig, PaperNet
 from equicaps.models.steerable import Block, SteerableConfig, SteerableNet
 from equicaps.nn import TransformLinear
@@ -15,7 +15,7 @@ TURNING = ["steerable", "steerable_capsules", "paper", "capsules_only"]
 
 
 def settle(net, images):
-    """Running statistics of these images; each layer's rest on those of the layers before."""
+    """Set the running statistics to those of these images, layer by layer: each depends on the layers before it."""
     norms = [module for module in net.train().modules() if isinstance(module, torch.nn.BatchNorm2d)]
     for norm in norms:
         norm.momentum = 1.0
@@ -25,7 +25,7 @@ def settle(net, images):
 
 
 def network(name, **options):
-    """A network with settled running statistics, in evaluation mode."""
+    """A network in eval mode whose running statistics have settled."""
     net = GroupCapsNet.from_preset(name, **options)
     settle(net, torch.rand(8, options.get("in_channels", 1), 32, 32))
     return net
@@ -43,7 +43,7 @@ def test_output_has_the_documented_shapes(name):
 @pytest.mark.parametrize("name", TURNING)
 @pytest.mark.parametrize("size", [(32, 32), (32, 64)])
 def test_answers_do_not_change_under_quarter_turns(name, size):
-    """Scores and agreements stay, poses turn: float32, also on images that are not square."""
+    """Scores and agreements do not change and poses rotate, in float32, even on images that are not square."""
     images = torch.rand(6, 1, *size)
     net = network(name)
     found = exactness(net, images)
@@ -62,7 +62,7 @@ def test_that_measurement_rejects_a_plain_network(name):
 
 
 def test_papers_network_has_the_papers_size():
-    """145k in the capsules; the authors' linear generator has 144,970 to the last one."""
+    """The capsules have about 145k parameters; with the authors' linear generator they have exactly 144,970."""
     ours = GroupCapsNet.from_preset("capsules_only")
     linear = PaperNet(PaperConfig(kernel=TransformLinear(), features=False))
     assert sum(p.numel() for p in ours.parameters()) == 144_410
@@ -72,13 +72,13 @@ def test_papers_network_has_the_papers_size():
 
 
 @pytest.mark.parametrize("config", [PaperConfig, SteerableConfig])
-def test_a_network_of_nothing_is_refused(config):
+def test_a_network_without_features_and_poses_is_refused(config):
     with pytest.raises(ValueError, match="needs `features`, `poses` or both"):
         config(features=False, poses=False)
 
 
 def test_only_the_last_layer_and_the_scores_do_without_a_pose():
-    """Also where all blocks are one and the same object."""
+    """Even if all blocks are the same object."""
     network = SteerableNet(SteerableConfig(blocks=(Block(4, 3),) * 3))
     assert [layer.needs_pose for layer in (*network.layers, network.classes)] == [True, True, False, False]
 
@@ -90,7 +90,7 @@ def test_flagship_has_at_most_250k_parameters():
 
 @pytest.mark.parametrize("name", TURNING)
 def test_constant_images_have_no_pose(name):
-    """All poses undefined: scores finite, activations zero."""
+    """All poses are undefined, scores are finite, and activations are zero."""
     for value in (0.0, 0.3, 1.0):
         output = network(name)(torch.full((2, 1, 32, 32), value))
         assert output.scores.isfinite().all()
@@ -109,7 +109,7 @@ def test_sizes_that_cannot_be_exact_are_refused_with_the_nearest_legal_ones():
 
 
 def test_legal_sizes_follow_from_the_layers():
-    """Exactly those that the blocks divide evenly: measured, not believed."""
+    """The sizes that are accepted are exact, and the others are refused."""
     paper = GroupCapsNet(PaperNet(PaperConfig(widths=(4, 4))), image_size=8).train()
     assert paper(torch.rand(2, 1, 16, 8)).scores.isfinite().all()
     with pytest.raises(ValueError, match=r"height 12 does not fit.*8 and 16"):
@@ -164,7 +164,7 @@ def test_bad_images_are_explained():
         GroupCapsNet.from_preset("steerabel")
 
 
-def test_values_out_of_range_warn_once_and_are_used_as_they_are():
+def test_values_out_of_range_warn_once_and_are_used_unchanged():
     net = network("steerable")
     images = torch.rand(1, 1, 32, 32)
     with pytest.warns(UserWarning, match=r"expected in \[0, 1\], but range from"):
@@ -176,8 +176,8 @@ def test_values_out_of_range_warn_once_and_are_used_as_they_are():
     assert not torch.allclose(bright.scores, normal.scores)
 
 
-def test_every_training_batch_is_looked_at():
-    """One NaN would stay in the running statistics for good."""
+def test_every_training_batch_is_checked():
+    """A single NaN would stay in the running statistics forever."""
     with pytest.warns(UserWarning, match=r"expected in \[0, 1\], but range from"):
         GroupCapsNet.from_preset("steerable").train()(torch.rand(2, 1, 32, 32) * 255)
     net, images = GroupCapsNet.from_preset("steerable").train(), torch.rand(2, 1, 32, 32)
@@ -190,7 +190,7 @@ def test_every_training_batch_is_looked_at():
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_no_images_have_no_answers(name):
+def test_an_empty_batch_gives_an_empty_output(name):
     assert network(name)(torch.zeros(0, 1, 32, 32)).scores.shape == (0, 10)
 
 
@@ -223,7 +223,7 @@ def test_one_state_dict_for_training_and_evaluation(name):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_few_steps_lower_the_loss(name):
-    """It learns: three bars, which differ by more than a turn."""
+    """Every preset learns to distinguish bars from noise."""
     net = GroupCapsNet.from_preset(name, num_classes=2)
     images = torch.zeros(16, 1, 32, 32)
     images[:8, :, 14:18, 6:26] = 1
@@ -241,8 +241,8 @@ def test_a_few_steps_lower_the_loss(name):
 
 
 @pytest.mark.parametrize("name", TURNING)
-def test_capsules_of_every_layer_turn_with_the_image(name):
-    """Every layer on its own: activations move with the grid, poses turn."""
+def test_capsules_of_every_layer_rotate_with_the_image(name):
+    """In every layer, activations move with the grid and poses rotate."""
     net, images = network(name), torch.rand(2, 1, 32, 32)
     found = layer_exactness(net.capsules, images)
     assert len(found) == len(net.capsules(images))
@@ -251,8 +251,8 @@ def test_capsules_of_every_layer_turn_with_the_image(name):
         assert layer.poses < 1e-4
 
 
-def test_that_measurement_rejects_a_layer_that_does_not_turn():
-    """Control: capsules without poses in the second layer."""
+def test_that_measurement_rejects_a_layer_whose_poses_do_not_rotate():
+    """Control: the poses of the second layer are fixed, or NaN."""
     net, images = network("steerable"), torch.rand(2, 1, 32, 32)
 
     def tampered(images):
@@ -268,7 +268,7 @@ def test_that_measurement_rejects_a_layer_that_does_not_turn():
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_an_explanation_is_the_answer_and_the_capsules(name):
+def test_explain_gives_the_output_and_the_capsules_of_every_layer(name):
     net, images = network(name, decoder=True), torch.rand(2, 1, 32, 32)
     answer, layers = net.explain(images)
     for found, expected in zip(answer, net(images), strict=True):

@@ -1,6 +1,6 @@
-"""Whole networks export for any batch size, and the programs give the numbers of the eager network.
+"""Whole networks export for any batch size, and the programs give the same numbers as the eager network.
 
-``steerable`` as ONNX is in ``tests/test_exported_programs.py``.
+``steerable`` as ONNX is tested in ``tests/inference/test_exported_programs.py``.
 """
 
 import io
@@ -13,7 +13,7 @@ from equicaps.models import PRESETS
 
 
 def images(n):
-    """Smooth blobs: on pixel noise the poses would be ill-conditioned."""
+    """Smooth blobs, because on pixel noise the poses would be ill-conditioned."""
     return torch.nn.functional.interpolate(torch.rand(n, 1, 8, 8), 32, mode="bilinear")
 
 
@@ -35,7 +35,7 @@ def test_every_preset_is_a_torch_program_for_any_batch_size(name):
 
 
 @pytest.mark.usefixtures("plain")
-def test_what_cannot_be_exported_is_one_line():
+def test_a_failed_export_is_explained_in_one_line():
     from equicaps.errors import ExportError
     from equicaps.inference.export import to_torch_export
     from equicaps.models import GroupCapsNet

@@ -1,4 +1,4 @@
-"""What half a turn does not change has no pose, but it has a class."""
+"""Shapes that a half turn does not change have no pose, but they do have a class."""
 
 import math
 
@@ -24,7 +24,7 @@ def ring(x, y):
 
 
 def shapes(count, generator):
-    """Equally many of each, turned and scaled at random: (3 * count, 1, 32, 32), from 4x4 points in every pixel."""
+    """As many of each shape, rotated and scaled at random, drawn with 4x4 points in every pixel."""
     points = (torch.arange(4 * SIDE) + 0.5) / (2 * SIDE) - 1
     y, x = torch.meshgrid(-points, points, indexing="ij")
     images = []
@@ -36,7 +36,7 @@ def shapes(count, generator):
     return drawn, torch.arange(3).repeat_interleave(count)
 
 
-def test_shapes_that_half_a_turn_does_not_change_are_told_apart():
+def test_shapes_that_a_half_turn_does_not_change_are_classified():
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(0)
     network = GroupCapsNet.from_preset("steerable", num_classes=3)
@@ -55,8 +55,8 @@ def test_shapes_that_half_a_turn_does_not_change_are_told_apart():
 
 
 @pytest.mark.parametrize("name", ["paper", "capsules_only", "steerable_capsules"])
-def test_where_a_class_is_known_by_its_pose_alone_it_goes_with_it(name):
-    """The limit: these presets answer every such shape alike, but not what is cut in half."""
+def test_presets_that_need_poses_cannot_distinguish_symmetric_shapes(name):
+    """The limit of these presets: they give the same output for all such shapes, but not for shapes cut in half."""
     images, _ = shapes(2, torch.Generator().manual_seed(0))
     network = GroupCapsNet.from_preset(name, num_classes=3)
     network.train()(images)

@@ -29,7 +29,7 @@ def test_methods_differ():
     [
         (torch.zeros(1, 1, 4, 4, dtype=torch.uint8), TypeError, "convert it with `.float"),
         (torch.zeros(1, 4, 4), ValueError, "batch, channels, height, width"),
-        (torch.zeros(1, 1, 0, 4), ValueError, "no channel or side of 0"),
+        (torch.zeros(1, 1, 0, 4), ValueError, "a channel and a pixel"),
     ],
 )
 def test_bad_images_are_explained(images, error, message):

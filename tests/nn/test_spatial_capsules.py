@@ -2,9 +2,9 @@ import pytest
 import torch
 from turning import scattered, turn_capsules, turn_grid
 
-from equicaps.functional import Capsules, Linear, Sigmoid, Softmax
+from equicaps.functional import Capsules, Linear, Sigmoid, Softmax, window_routing
 from equicaps.groups import GL, SE2, SO2, SO3, Product, Scale, Translation
-from equicaps.nn import ImagePoses, SpatialCapsules2d, TransformLinear, TransformMLP, spatial_capsules
+from equicaps.nn import ImagePoses, SpatialCapsules2d, TransformLinear, TransformMLP
 
 GEOMETRIES = [(2, 2), (3, 1), (3, 2), (2, 1)]
 geometry = pytest.mark.parametrize(("kernel_size", "stride"), GEOMETRIES)
@@ -12,7 +12,7 @@ generators = pytest.mark.parametrize("kernel", [TransformMLP(8), TransformLinear
 
 
 class Sharp(Sigmoid):
-    """A user's own, which no fast path knows."""
+    """A user's own σ, of which no fast implementation knows."""
 
     def __call__(self, x):
         return super().__call__(x) ** 4
@@ -54,7 +54,7 @@ def test_without_alignment_that_comparison_fails(kernel_size, stride, dtype, mon
     layer = SpatialCapsules2d(SO2(), 3, 4, kernel_size, stride).to(dtype)
     capsules = sample(SO2(), kernel_size, stride, dtype)
     monkeypatch.setattr(
-        spatial_capsules, "align", lambda group, mean, positions: positions.expand(*mean.shape[:-1], -1, -1)
+        window_routing, "align", lambda group, mean, positions: positions.expand(*mean.shape[:-1], -1, -1)
     )
     moved, still = layer(turn_capsules(SO2(), capsules, 1)), layer(capsules)
     assert (moved.poses - turn_capsules(SO2(), still, 1).poses).abs().max() > 1e-2
@@ -65,7 +65,7 @@ def test_without_alignment_that_comparison_fails(kernel_size, stride, dtype, mon
 @sigmas
 @generators
 def test_every_variant_equals_plain_route(kernel, sigma, agreement, dtype, tolerance):
-    """What forward returns, fast or not, is what route makes of the layer's votes."""
+    """Whatever the implementation, forward returns what route makes of the layer's votes."""
     layer = SpatialCapsules2d(SO2(), 3, 4, 3, 1, kernel=kernel, sigma=sigma, agreement=agreement).to(dtype)
     capsules = sample(SO2(), 3, 1, dtype)
     actual, expected = layer(capsules), layer.routing(capsules)

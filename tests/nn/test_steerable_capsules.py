@@ -28,7 +28,7 @@ def layer_and_input(case, dtype):
 @pytest.mark.parametrize("method", ["forward", "vote"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_turns_with_the_input_exactly(case, method, quarters, dtype, tolerance):
-    """Poses turn along, activations stay, both at their new place; without the pose's turn it does not hold."""
+    """Poses rotate and activations stay, both in their new place; without rotating the poses it does not hold."""
     layer, capsules = layer_and_input(case, dtype)
     run = getattr(layer, method)
     turned, expected = run(quarter_turns(capsules, quarters)), quarter_turns(run(capsules), quarters)
@@ -93,7 +93,7 @@ def test_gradients_are_finite_in_silence_and_everywhere(dtype):
 
 
 def test_at_given_poses_it_is_an_ordinary_convolution(dtype, tolerance):
-    """With the identity everywhere a shifted input gives shifted features; a turned one does not give turned ones."""
+    """With the identity everywhere a shifted input gives shifted features; a rotated one does not give rotated ones."""
     layer, capsules = layer_and_input({"kernel_size": 3}, dtype)
     upright = torch.zeros(2, 4, 12, 8, 2, dtype=dtype)
     upright[..., 0] = 1
@@ -163,7 +163,7 @@ def test_votes_without_a_pose_have_no_agreement(dtype):
 
 
 def test_without_a_pose_the_response_of_order_zero_remains_where_it_may(dtype, tolerance):
-    """One window over something that half a turn does not change: Y_1 cancels, Y_0 does not."""
+    """One window over something that looks the same after half a turn: Y_1 cancels, Y_0 does not."""
     _, capsules = layer_and_input({"kernel_size": 3}, dtype)
     maps = Capsules(capsules.poses[..., :8, :, :], capsules.activations[..., :8, :])
     turned = quarter_turns(maps, 2)

@@ -27,7 +27,7 @@ def test_transformations_are_group_elements(group, kernel, shape, dtype):
 
 
 def test_only_the_linear_form_is_odd():
-    """t(-x) = t(x)⁻¹ for the authors' form, which cannot tell positions that are opposite from inverse ones."""
+    """t(-x) = t(x)⁻¹ for the authors' form, so opposite positions always have inverse transformations."""
     x = torch.randn(7, 2)
     linear, mlp = TransformLinear().build(SO2(), 1, 4), TransformMLP().build(SO2(), 1, 4)
     torch.testing.assert_close(linear(-x), SO2().inverse(linear(x)), rtol=1e-5, atol=1e-5)

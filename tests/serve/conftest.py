@@ -1,20 +1,20 @@
-"""The real server on a real socket."""
+"""A real server on a real socket."""
 
 import httpx
 import pytest
 from serving import served, untrained
 
-from equicaps.serve import Answers
+from equicaps.serve import Playground
 
 
 @pytest.fixture(scope="session")
-def answers():
-    return Answers(untrained("steerable", decoder=True), untrained("plain_cnn"))
+def playground():
+    return Playground(untrained("steerable", decoder=True), untrained("plain_cnn"))
 
 
 @pytest.fixture(scope="session")
-def address(answers):
-    with served(answers) as found:
+def address(playground):
+    with served(playground) as found:
         yield found
 
 

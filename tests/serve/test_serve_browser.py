@@ -1,4 +1,4 @@
-"""The page in real headless Chromium, with the real command behind it. Writes a screenshot.
+"""The page of the real command in a real, headless Chromium; also takes a screenshot.
 
 `EQUICAPS_SCREENSHOT=docs/figures/serve.png python -m pytest tests/serve/test_serve_browser.py` makes the README's.
 """
@@ -20,15 +20,15 @@ from playwright.sync_api import expect, sync_playwright
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
     pytest.mark.skipif(
-        CHROMIUM is None, reason="no Chromium found: the page was not tried in a browser (apt-get install chromium)"
+        CHROMIUM is None, reason="no Chromium found (apt-get install chromium): the page was not tested in a browser"
     ),
 ]
-PATIENCE = 60_000  # milliseconds; other programs may have the machine
+PATIENCE = 60_000  # milliseconds; the machine may be busy
 
 
 @pytest.fixture(scope="module")
 def server():
-    """`equicaps serve` as a user starts it."""
+    """`equicaps serve`, started as a user would."""
     command = [sys.executable, "-m", "equicaps.cli.main", "serve", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -49,23 +49,25 @@ def browser():
 
 
 class Page:
-    """The page and what a person sees on it; complaints and requests are collected."""
+    """The page as a person sees it; collects console messages and requests."""
 
     def __init__(self, browser, address, **options):
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 1000}, **options})
         self.context.set_default_timeout(PATIENCE)
         expect.set_options(timeout=PATIENCE)
         self.page = self.context.new_page()
-        self.complaints, self.requests = [], []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.messages, self.requests = [], []
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(address)
         self.at(0)
 
-    def at(self, degrees, hand=0):
+    def at(self, degrees, pose_degrees=0):
         """Wait until the answer for these angles is shown."""
-        self.page.wait_for_selector(f'body[data-degrees="{degrees}"][data-hand="{hand}"]', state="attached")
+        self.page.wait_for_selector(
+            f'body[data-degrees="{degrees}"][data-pose-degrees="{pose_degrees}"]', state="attached"
+        )
 
     def text(self, selector):
         return self.page.locator(selector).inner_text()
@@ -74,11 +76,11 @@ class Page:
         return float(self.page.locator("#angle").get_attribute("data-degrees"))
 
     def shown(self):
-        """All figures of the capsule network as they are written, but for the angle."""
+        """Everything written about the capsule network's answer except the angle."""
         return self.text("#label"), self.text("#confidence"), self.text("#capsule-bars tbody")
 
     def pixels(self, selector):
-        """Which part of a canvas its most frequent colour covers, and its content."""
+        """The share of a canvas that its most frequent colour covers, and its content."""
         address = self.page.locator(selector).evaluate("(canvas) => canvas.toDataURL()")
         with Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))) as found:
             picture = found.convert("RGB")
@@ -104,32 +106,32 @@ def opened(browser, server):
 
     yield make
     for page in pages:
-        assert page.complaints == []
+        assert page.messages == []
         assert page.requests
         assert all(url.startswith(server) for url in page.requests)  # nothing leaves this machine
         page.context.close()
 
 
-def off(page, before, degrees):
-    """By how much the pose's turn differs from this one."""
+def rotation_error(page, before, degrees):
+    """The difference between how far the pose has rotated and ``degrees``."""
     return abs((page.angle() - before - degrees + 180) % 360 - 180)
 
 
-def test_quarter_turns_leave_every_figure_and_turn_the_arrow_by_90_degrees(opened, tmp_path):
+def test_quarter_turns_change_no_figure_and_rotate_the_arrow_by_90_degrees(opened, tmp_path):
     page = opened()
-    page.page.get_by_role("button", name="a 4").first.click()
+    page.page.get_by_role("button", name="digit 4").first.click()
     expect(page.page.locator("#label")).to_have_text("4")
-    still, angle, plain = page.shown(), page.angle(), page.text("#plain-bars tbody")
+    upright, angle, plain = page.shown(), page.angle(), page.text("#plain-bars tbody")
     page.page.click("#left")
     page.at(90)
-    assert page.shown() == still
-    assert off(page, angle, 90) < 0.1
-    assert page.text("#plain-bars tbody") != plain  # control: the plain CNN's do change
-    assert "exact step" in page.text("#stillness")
+    assert page.shown() == upright
+    assert rotation_error(page, angle, 90) < 0.1
+    assert page.text("#plain-bars tbody") != plain  # control: those of the plain CNN do change
+    assert "quarter turn" in page.text("#change")
     page.page.locator("#picture").press("Shift+ArrowRight")
     page.at(180)
-    assert page.shown() == still
-    assert off(page, angle, 180) < 0.1
+    assert page.shown() == upright
+    assert rotation_error(page, angle, 180) < 0.1
     page.page.click("#right")
     page.page.click("#right")
     page.at(0)
@@ -137,41 +139,41 @@ def test_quarter_turns_leave_every_figure_and_turn_the_arrow_by_90_degrees(opene
     fields = [page.pixels(f"#layers figure:nth-child({k}) canvas") for k in (1, 2, 3, 4)]
     page.page.fill("#degrees", "40")
     page.at(40)
-    assert off(page, angle, 40) < 20
-    assert "in between" in page.text("#stillness")
+    assert rotation_error(page, angle, 40) < 20
+    assert "in between" in page.text("#change")
     for k, (covered, field) in enumerate(fields, 1):
         assert covered < 0.97  # not empty
-        assert page.pixels(f"#layers figure:nth-child({k}) canvas")[1] != field  # arrows turn
+        assert page.pixels(f"#layers figure:nth-child({k}) canvas")[1] != field  # the arrows rotate
 
     page.drag("#picture", [(0.9, 0.5), (0.8, 0.2), (0.5, 0.1)])  # a quarter, counter-clockwise
     page.at(130)
     reconstruction = page.pixels("#reconstruction")
     assert reconstruction[0] < 0.97
-    page.page.fill("#hand", "90")
-    page.at(130, hand=90)
+    page.page.fill("#pose-degrees", "90")
+    page.at(130, pose_degrees=90)
     assert page.pixels("#reconstruction")[1] != reconstruction[1]
-    assert page.text("#hand-out") == "90°"
+    assert page.text("#pose-degrees-out") == "90°"
 
-    page.page.fill("#hand", "0")
-    asked_for = os.environ.get("EQUICAPS_SCREENSHOT")
-    for degrees in (*range(-180, 181, 6 if asked_for else 90), 90):
+    page.page.fill("#pose-degrees", "0")
+    requested = os.environ.get("EQUICAPS_SCREENSHOT")
+    for degrees in (*range(-180, 181, 6 if requested else 90), 90):
         page.page.fill("#degrees", str(degrees))
         page.at(degrees)
     page.page.mouse.move(0, 0)
     page.page.locator("#degrees").blur()
-    target = Path(asked_for or tmp_path / "serve.png")
+    target = Path(requested or tmp_path / "serve.png")
     page.page.screenshot(path=target, full_page=True)
     with Image.open(target) as picture:
         assert picture.width == 1280
 
 
-def test_a_drawn_digit_is_told_and_bad_uploads_get_a_message(opened, tmp_path):
+def test_a_drawn_digit_is_classified_and_bad_uploads_get_a_message(opened, tmp_path):
     page = opened(color_scheme="dark")
     page.page.click("#mode-draw")
     page.drag("#picture", [(0.5, 0.2), (0.5, 0.8)])
     expect(page.page.locator("#label")).to_have_text("1")
     expect(page.page.locator("#plain-label")).to_have_text("1")
-    page.page.click("#mode-turn")
+    page.page.click("#mode-rotate")
     page.page.click("#right")
     page.at(-90)
     assert page.text("#label") == "1"
@@ -182,7 +184,7 @@ def test_a_drawn_digit_is_told_and_bad_uploads_get_a_message(opened, tmp_path):
     page.page.set_input_files("#file", bad)
     expect(page.page.locator("#problem")).to_contain_text("is not a readable image")
     assert page.text("#label") == "1"
-    page.complaints = [text for text in page.complaints if "422" not in text]  # Chromium's own line on the refusal
+    page.messages = [text for text in page.messages if "422" not in text]  # Chromium logs the refusal itself
     good = tmp_path / "paper.png"
     paper = Image.new("L", (200, 200), 240)
     paper.paste(10, (90, 40, 105, 160))
@@ -193,7 +195,7 @@ def test_a_drawn_digit_is_told_and_bad_uploads_get_a_message(opened, tmp_path):
     assert page.text("#label") == "1"
 
 
-def test_a_phone_shows_all_of_it_without_scrolling_sideways(opened):
+def test_the_page_fits_a_phone_without_scrolling_sideways(opened):
     page = opened(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
     page.page.locator("#digits button").nth(2).tap()
     expect(page.page.locator("#label")).to_have_text("2")

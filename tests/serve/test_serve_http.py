@@ -1,4 +1,4 @@
-"""The page's HTTP interface: what it answers and what it refuses."""
+"""The HTTP interface of the page: what it answers and what it refuses."""
 
 import io
 import re
@@ -16,14 +16,14 @@ from serving import served, untrained
 
 import equicaps
 from equicaps.inference import PoseModel
-from equicaps.serve import Answers
-from equicaps.serve.answers import Question
+from equicaps.serve import Playground
 from equicaps.serve.limits import HEADERS, MEGABYTES
+from equicaps.serve.messages import Question
 
 
 @pytest.fixture(scope="module")
 def digit(client):
-    """One that an upright picture and its turns are told apart by."""
+    """A digit that is clearly different from its rotations."""
     return client.get("/api/digits").json()[14]["pixels"]
 
 
@@ -51,53 +51,53 @@ def uploaded(client, content, kind="image/png", **query):
 
 @pytest.mark.parametrize("quarters", [1, 2, 3, -1])
 def test_quarter_turns_move_pixels_and_poses_and_nothing_else(client, digit, quarters):
-    still, turned = asked(client, digit), asked(client, digit, degrees=90 * quarters)
+    upright, rotated = asked(client, digit), asked(client, digit, degrees=90 * quarters)
     square = np.array(digit).reshape(28, 28)
-    assert still["image"] == digit
-    assert np.array_equal(np.reshape(turned["image"], (28, 28)), np.rot90(square, quarters))
-    assert turned["image"] != digit
+    assert upright["image"] == digit
+    assert np.array_equal(np.reshape(rotated["image"], (28, 28)), np.rot90(square, quarters))
+    assert rotated["image"] != digit
     for kind in ("scores", "agreements"):
-        assert turned["capsules"][kind] == pytest.approx(still["capsules"][kind], abs=1e-3)
-    assert (turned["capsules"]["angle"] - still["capsules"]["angle"] - 90 * quarters + 180) % 360 - 180 == (
+        assert rotated["capsules"][kind] == pytest.approx(upright["capsules"][kind], abs=1e-3)
+    assert (rotated["capsules"]["angle"] - upright["capsules"]["angle"] - 90 * quarters + 180) % 360 - 180 == (
         pytest.approx(0, abs=0.1)
     )
-    assert turned["plain"]["scores"] != pytest.approx(still["plain"]["scores"], abs=1e-2)  # control
+    assert rotated["plain"]["scores"] != pytest.approx(upright["plain"]["scores"], abs=1e-2)  # control
 
 
-def test_the_arrows_of_every_layer_turn_with_the_picture(client, digit):
-    """The field of rot90(x) is the field of x with its places and its arrows turned."""
-    still, turned = asked(client, digit), asked(client, digit, degrees=90)
-    assert [layer["side"] for layer in still["layers"]] == [16, 16, 8, 1]
-    for before, after in zip(still["layers"], turned["layers"], strict=True):
+def test_the_arrows_of_every_layer_rotate_with_the_picture(client, digit):
+    """The arrows of rot90(x) are those of x, with their positions and directions rotated."""
+    upright, rotated = asked(client, digit), asked(client, digit, degrees=90)
+    assert [layer["side"] for layer in upright["layers"]] == [16, 16, 8, 1]
+    for before, after in zip(upright["layers"], rotated["layers"], strict=True):
         shape = (-1, before["side"], before["side"], 2)
         x, y = np.moveaxis(np.reshape(before["arrows"], shape), -1, 0)
         expected = np.stack((-np.rot90(y, 1, (1, 2)), np.rot90(x, 1, (1, 2))), -1)
         found = np.reshape(after["arrows"], shape)
         assert np.abs(found).max() > 0.9
         np.testing.assert_allclose(found, expected, atol=0.01)
-        assert np.abs(found - np.reshape(before["arrows"], shape)).max() > 0.1  # they do turn
+        assert np.abs(found - np.reshape(before["arrows"], shape)).max() > 0.1  # guard: they do rotate
 
 
-def test_the_pose_turned_by_hand_changes_the_reconstruction_alone(client, digit):
-    still, turned = asked(client, digit), asked(client, digit, pose_degrees=120)
-    assert turned["reconstruction"] != still["reconstruction"]
-    assert len(still["reconstruction"]) == 32 * 32
+def test_rotating_the_pose_changes_only_the_reconstruction(client, digit):
+    upright, rotated = asked(client, digit), asked(client, digit, pose_degrees=120)
+    assert rotated["reconstruction"] != upright["reconstruction"]
+    assert len(upright["reconstruction"]) == 32 * 32
     for same in ("image", "capsules", "plain", "layers"):
-        assert turned[same] == still[same]
+        assert rotated[same] == upright[same]
 
 
-def test_an_answer_is_cheap(answers, digit):
-    """50 ms of CPU are promised, benchmarks/serve.py measures; checked shapes and a busy machine cost more."""
+def test_an_answer_is_cheap(playground, digit):
+    """benchmarks/serve.py measures against 50 ms; shape checks and a busy machine make it slower here."""
     started = time.process_time()
-    costs = [answers.answer(Question(pixels=digit, degrees=33)).cpu_milliseconds for _ in range(5)]
+    costs = [playground.answer(Question(pixels=digit, degrees=33)).cpu_milliseconds for _ in range(5)]
     assert min(costs) < 150
-    assert sum(costs) <= 1000 * (time.process_time() - started) + 1  # guard: it is CPU time that is told,
-    assert min(costs) > 1  # and all of it
+    assert sum(costs) <= 1000 * (time.process_time() - started) + 1  # guard: it reports CPU time,
+    assert min(costs) > 1  # and does not leave out the work
 
 
-def test_a_model_of_other_things_has_no_digits_no_plain_cnn_and_its_own_size():
+def test_a_model_of_other_classes_has_no_digits_no_plain_cnn_and_its_own_size():
     with (
-        served(Answers(untrained("steerable", classes="ab", frame=20, channels=3))) as address,
+        served(Playground(untrained("steerable", classes="ab", frame=20, channels=3))) as address,
         httpx.Client(base_url=address) as client,
     ):
         about = client.get("/api/model").json()
@@ -115,14 +115,14 @@ def test_a_model_of_other_things_has_no_digits_no_plain_cnn_and_its_own_size():
         assert set(found["capsules"]["scores"]) == {"a", "b"}
 
 
-def test_networks_of_different_classes_are_not_compared(answers):
-    other = replace(answers.model.card, classes=tuple("abcdefghij"))
-    with pytest.raises(ValueError, match="other classes"):
-        Answers(answers.model, PoseModel(answers.model.network, other))
+def test_networks_of_different_classes_are_not_compared(playground):
+    other = replace(playground.model.card, classes=tuple("abcdefghij"))
+    with pytest.raises(ValueError, match="must have the same classes"):
+        Playground(playground.model, PoseModel(playground.model.network, other))
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
-def test_images_of_any_common_kind_are_read(client, digit, kind):
+def test_images_of_every_common_format_are_read(client, digit, kind):
     file = io.BytesIO()
     Image.fromarray(np.uint8(digit).reshape(28, 28)).resize((84, 84)).save(file, format=kind)
     found = uploaded(client, file.getvalue(), f"image/{kind.lower()}")
@@ -134,8 +134,8 @@ def test_an_image_of_the_right_size_keeps_its_bytes(client, digit):
     assert uploaded(client, png(Image.fromarray(np.uint8(digit).reshape(28, 28)))).json()["pixels"] == digit
 
 
-def test_a_dark_digit_anywhere_on_paper_is_set_as_mnist_has_it(client, digit):
-    """Light on black, 20 pixels long, its centre of mass in the middle."""
+def test_a_dark_digit_anywhere_on_paper_is_laid_out_as_in_mnist(client, digit):
+    """White on black, 20 pixels long, centred on its centre of mass."""
     paper = Image.new("L", (300, 200), 230)
     ink = Image.fromarray(np.uint8(digit).reshape(28, 28)).resize((84, 84))
     paper.paste(20, (10, 100), ink)
@@ -145,11 +145,11 @@ def test_a_dark_digit_anywhere_on_paper_is_set_as_mnist_has_it(client, digit):
     centre = [(found.sum(1 - axis) * np.arange(28)).sum() / found.sum() for axis in (0, 1)]
     assert centre == pytest.approx([14, 14], abs=0.6)
     assert np.corrcoef(found.ravel(), digit)[0, 1] > 0.8
-    assert refused(uploaded(client, png(Image.new("L", (50, 50), 230)), centre=True), 422, "all of one shade")
+    assert refused(uploaded(client, png(Image.new("L", (50, 50), 230)), centre=True), 422, "only one shade")
 
 
 def bomb(side):
-    """A valid PNG of a few bytes that would unpack to side x side."""
+    """A small PNG whose header promises side x side pixels."""
 
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -162,7 +162,7 @@ def bomb(side):
 @pytest.mark.parametrize(
     ("content", "kind", "code", "message"),
     [
-        (b"hello", "text/plain", 415, "an image is expected, but the content type is 'text/plain'"),
+        (b"hello", "text/plain", 415, "expected an image, but the content type is 'text/plain'"),
         (b"<svg/>", "image/svg+xml", 422, "not a readable image: its format is not known"),
         (b"\x89PNG\r\n\x1a\nnonsense", "image/png", 422, "the upload is"),
         (bomb(8000), "image/png", 422, "more than 50 megapixels"),
@@ -196,7 +196,7 @@ def test_bad_questions_are_refused_with_a_message(client, digit, change, message
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "1e999", "[", "\udcff"])
-def test_what_json_cannot_hold_is_refused(client, word):
+def test_invalid_json_is_refused(client, word):
     content = f'{{"pixels": [], "degrees": {word}}}'.encode(errors="surrogateescape")
     response = client.post("/api/answer", content=content, headers={"Content-Type": "application/json"})
     assert response.status_code in (400, 422)
@@ -205,12 +205,12 @@ def test_what_json_cannot_hold_is_refused(client, word):
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.0.1", "", "[::1", "a:b:c"])
 def test_other_names_for_this_machine_are_refused(client, host):
-    """DNS rebinding."""
-    assert refused(client.get("/api/model", headers={"Host": host}), 421, "127.0.0.1 and localhost only")
+    """A foreign host name that resolves to 127.0.0.1 (DNS rebinding) gets no answer."""
+    assert refused(client.get("/api/model", headers={"Host": host}), 421, "answers only to 127.0.0.1 and localhost")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1234", "LOCALHOST"])
-def test_its_own_names_are_accepted(client, host):
+def test_the_names_of_this_machine_are_accepted(client, host):
     assert client.get("/api/model", headers={"Host": host}).status_code == 200
 
 
@@ -221,7 +221,7 @@ def test_requests_from_other_pages_are_refused(client, digit, origin):
 
 
 def test_a_body_without_a_length_is_bounded_too(address):
-    """Chunked: what is too much is thrown away while it arrives."""
+    """A chunked body has no length to check beforehand: the excess is discarded as it arrives."""
     host, port = address.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=20) as wire:
         head = (
@@ -248,7 +248,7 @@ def test_every_response_carries_the_security_headers(client):
     assert "frame-ancestors 'none'" in policy
 
 
-def test_the_page_needs_nothing_from_elsewhere_and_nothing_inline(client):
+def test_the_page_loads_nothing_from_elsewhere_and_has_no_inline_script_or_style(client):
     page = client.get("/").text
     files = re.findall(r'(?:src|href)="([^"]+)"', page)
     assert len(files) >= 4
@@ -261,14 +261,14 @@ def test_the_page_needs_nothing_from_elsewhere_and_nothing_inline(client):
 @pytest.mark.parametrize(
     "path", ["/../app.py", "/..%2f..%2fapp.py", "/static/page.js", "/app.py", "//etc/passwd", "/%00", "/docs", "/redoc"]
 )
-def test_no_address_becomes_a_path(address, path):
+def test_no_url_becomes_a_file_path(address, path):
     host, port = address.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=20) as wire:
         wire.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
         assert wire.recv(50).startswith(b"HTTP/1.1 404")
 
 
-def test_the_interface_tells_its_version_and_its_exact_input(client):
+def test_the_interface_states_its_version_and_the_number_of_pixels(client):
     found = client.get("/openapi.json").json()
     assert found["info"]["version"] == equicaps.__version__
     pixels = found["components"]["schemas"]["Question"]["properties"]["pixels"]

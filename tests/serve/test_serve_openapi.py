@@ -1,4 +1,4 @@
-"""Schemathesis: whatever its OpenAPI description allows or forbids, the server does what it says."""
+"""The server keeps to its OpenAPI description, on requests that schemathesis generates."""
 
 import io
 
@@ -12,7 +12,7 @@ from schemathesis import GenerationMode
 from schemathesis.checks import load_all_checks
 from serving import served, untrained
 
-from equicaps.serve import Answers
+from equicaps.serve import Playground
 
 load_all_checks()
 
@@ -30,8 +30,8 @@ schemathesis.openapi.media_type("image/png", st.integers(3, 40).map(png))
 
 @pytest.fixture(scope="module")
 def address():
-    """Of a model whose pictures are 3x3, so that generated ones are small."""
-    with served(Answers(untrained("steerable", frame=3))) as found:
+    """A server whose pictures are 3x3, so that generated requests are small."""
+    with served(Playground(untrained("steerable", frame=3))) as found:
         yield found
 
 
@@ -50,12 +50,14 @@ def test_the_server_does_what_its_description_says(address, mode):
     operations = [result.ok() for result in schema.get_all_operations()]
     assert len(operations) == 4
     for operation in operations:
-        if mode == GenerationMode.POSITIVE or operation.method == "post":  # there is nothing to get wrong in a GET
+        if (
+            mode == GenerationMode.POSITIVE or operation.method == "post"
+        ):  # these GET requests have no arguments to get wrong
             check(operation, mode, address)
 
 
 def test_a_false_description_is_noticed(address):
-    """Control."""
+    """Control: a wrong type in the description is an error."""
     description = httpx.get(f"{address}/openapi.json").json()
     description["components"]["schemas"]["About"]["properties"]["side"] = {"type": "string"}
     schema = schemathesis.openapi.from_dict(description)

@@ -25,10 +25,10 @@ def test_assert_invariant_accepts_distances_and_rejects_coordinates():
 
 
 def test_assertions_that_could_not_fail_are_refused():
-    """An output that g does not move, and elements that g does not move."""
+    """Neither an output nor elements that g does not move can violate the claim."""
     with pytest.raises(ValueError, match="does not move the output"):
         assert_left_equivariant(lambda p: torch.zeros_like(p), group, elements)
-    with pytest.raises(ValueError, match="moves nothing"):
+    with pytest.raises(ValueError, match="does not move the elements"):
         assert_invariant(lambda p: p, group, torch.zeros(5, 9))
 
 

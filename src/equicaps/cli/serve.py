@@ -28,7 +28,7 @@ def serve(model: ModelOption = "digits", port: Port = 8765, show: Open = False) 
     with settings_reported(console):
         trained = load(model)
     try:
-        from equicaps.serve import Answers, listen, make_app, run
+        from equicaps.serve import Playground, listen, make_app, run
     except ImportError as error:
         raise fail(console, str(error), FAILED) from error
     with reported(console):
@@ -38,7 +38,7 @@ def serve(model: ModelOption = "digits", port: Port = 8765, show: Open = False) 
             raise fail(console, str(error), FAILED) from error
         with on, contextlib.suppress(KeyboardInterrupt):  # the way to end it, at any moment
             plain = load("digits-plain")
-            app = make_app(Answers(trained, plain if plain.card.classes == trained.card.classes else None))
+            app = make_app(Playground(trained, plain if plain.card.classes == trained.card.classes else None))
             address = f"http://127.0.0.1:{on.getsockname()[1]}"
             typer.echo(f"{trained.card.name} on {address} (press Ctrl-C to stop)")
             if show:

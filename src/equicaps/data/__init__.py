@@ -1,4 +1,4 @@
-"""Data sets and where to find them; knows nothing of networks."""
+"""Data sets and where to find them; nothing here knows about networks."""
 
 from equicaps.data.affnist import load_affnist
 from equicaps.data.dataset import Dataset

@@ -1,6 +1,7 @@
 """affNIST (Tieleman 2013) in its original .mat batches."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -8,32 +9,32 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from equicaps.data.archive import fetch_from_zip
 from equicaps.data.dataset import DIGITS, Dataset
+from equicaps.data.fetch import Source, from_zip
 from equicaps.data.locate import Collection, locate
 from equicaps.errors import DamagedFileError, MissingPackageError
 
 URL = "https://www.cs.toronto.edu/~tijmen/affNIST/32x/transformed/"
 SIDE = 40
 BATCHES = 32
-COUNTS = {"train": 50_000, "valid": 10_000, "test": 10_000}  # in each batch
+COUNTS = {"train": 50_000, "valid": 10_000, "test": 10_000}  # images in each batch
 _FOLDERS = {"train": "training_batches", "valid": "validation_batches", "test": "test_batches"}
 
 
 def load_affnist(split: Literal["train", "valid", "test"], root: str | Path | None = None, batches: int = 1) -> Dataset:
-    """MNIST's digits under small affine maps, 40x40; reading needs ``scipy``.
+    """MNIST's digits under small affine transformations, 40x40; reading them needs ``scipy``.
 
-    A batch holds each digit once. No checksums are published, so the files' structure is checked.
+    A batch holds each digit once. No checksums are published, so the structure of the files is checked instead.
 
     Args:
-        split: which part.
-        root: folder with ``test_batches/1.mat`` and so on (``training_batches``, ``validation_batches``), or with a
-            folder ``affnist`` of them; by default they are looked for in ``EQUICAPS_DATA`` and the user's cache, and
-            fetched if they are in neither.
-        batches: how many of the 32, from the first; all 32 of the test set take 2 GB as floats.
+        split: which of the three.
+        root: a folder with ``test_batches/1.mat`` and so on (``training_batches``, ``validation_batches``), or with a
+            folder ``affnist`` that holds them; by default they are searched for in ``EQUICAPS_DATA`` and the user's
+            cache, and fetched if they are in neither.
+        batches: how many of the 32 batches to load, from the first on; all 32 of the test set take 2 GB as floats.
     """
     if not 1 <= batches <= BATCHES:
-        raise ValueError(f"affNIST has {BATCHES} batches; ask for 1 to {BATCHES}, not {batches}.")
+        raise ValueError(f"affNIST has {BATCHES} batches; ask for 1 to {BATCHES} of them, not {batches}.")
     paths = locate(COLLECTION, files(split, batches), root)
     images, labels = zip(*(_read(path, COUNTS[split]) for path in paths), strict=True)
     return Dataset(
@@ -46,7 +47,7 @@ def load_affnist(split: Literal["train", "valid", "test"], root: str | Path | No
 
 
 def files(split: str, batches: int = 1) -> tuple[str, ...]:
-    """Names of the files that hold the first batches of a split."""
+    """The names of the files that hold the first batches of a split."""
     return tuple(f"{_FOLDERS[split]}/{number}.mat" for number in range(1, batches + 1))
 
 
@@ -62,7 +63,7 @@ def _read(path: Path, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]
         raise DamagedFileError(f"{path} is truncated, corrupted or not a batch of affNIST: {error}") from error
     if images.shape != (SIDE * SIDE, count) or images.dtype != np.uint8 or labels.shape != (count,):
         raise DamagedFileError(
-            f"{path} is not a batch of affNIST: images {images.shape} {images.dtype} and labels {labels.shape}, "
+            f"{path} is not a batch of affNIST: images {images.shape} {images.dtype} and labels {labels.shape}, but "
             f"expected ({SIDE * SIDE}, {count}) uint8 and ({count},)."
         )
     if not np.isin(labels, np.arange(10)).all():
@@ -70,10 +71,11 @@ def _read(path: Path, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]
     return np.ascontiguousarray(images.T).reshape(count, SIDE, SIDE), labels.astype(np.int64)
 
 
-def _fetch(folder: Path, files: Sequence[str]) -> None:
-    batches = Path(files[0]).parent
-    every = [f"{batches}/{number}.mat" for number in range(1, BATCHES + 1)]
-    fetch_from_zip(f"{URL}{batches}.zip", None, folder, every)
+def _sources(files: Sequence[str]) -> dict[str, Source]:
+    """One archive holds all batches of a split; no checksum of it is published."""
+    folder = Path(files[0]).parent
+    url = f"{URL}{folder}.zip"
+    return {url: partial(from_zip, url, None, [f"{folder}/{number}.mat" for number in range(1, BATCHES + 1)])}
 
 
-COLLECTION = Collection("affNIST", "affnist", _fetch, "regenerate_affnist makes a similar set from MNIST.")
+COLLECTION = Collection("affNIST", "affnist", _sources, "regenerate_affnist makes a similar set from MNIST.")

@@ -13,15 +13,15 @@ from equicaps.data.locate import Collection, look
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set by name.
+    """A data set that commands know by name.
 
     Attributes:
-        name: for commands.
-        contents: one line.
-        licence: what its authors say.
-        parts: name of a split -> its files; none for a set inside the package.
-        collection: of the files.
-        load: a split by name, fetched where it is missing.
+        name: as commands take it.
+        contents: one line about what it holds.
+        licence: as its authors state it.
+        parts: the files of each split; none for a set inside the package.
+        collection: where the files are found; None for a set inside the package.
+        load: loads a split by name, and fetches it if it is missing.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Entry:
     load: Callable[[Any], Dataset]
 
     def found(self, part: str) -> Path | None:
-        """The folder that holds this split, or None; nothing is fetched."""
+        """The folder that holds this split, or None if there is none; nothing is fetched."""
         if self.collection is None:
             return Path(__file__).parent / "files"
         files = look(self.collection, self.parts[part])
@@ -55,4 +55,4 @@ CATALOGUE = {
               dict.fromkeys(galaxies.COUNTS, (galaxies.FILE,)), galaxies.COLLECTION, galaxies.load_galaxies),
     )
 }  # fmt: skip
-"""Name -> data set."""
+"""Every data set by its name."""

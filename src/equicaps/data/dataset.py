@@ -1,7 +1,6 @@
 """What every loader and generator returns."""
 
 import math
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,14 +8,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from equicaps.errors import UsageError
 from equicaps.images.background import Background
 
 DIGITS = tuple("0123456789")
-
-
-def is_printable(text: str) -> bool:
-    """Whether a name holds neither control characters nor bytes that are no text: those could command a terminal."""
-    return not any(unicodedata.category(sign) in ("Cc", "Cs") for sign in text)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,12 +19,12 @@ class Dataset:
     """Images in [0, 1] with their classes, and a name under which results may be published.
 
     Attributes:
-        name: what the data are, with their split; data made here carry the word *regenerated*.
+        name: what the data are, with their split; the names of data made here contain the word *regenerated*.
         images: all of one size.
         labels: positions in ``classes``.
         classes: the names of the classes.
-        note: what was done to the images on the way, if anything.
-        background: of the images as they were given, without padding; None if it is neither or not known.
+        note: what was done to the images on loading, if anything.
+        background: that of the images as they were given, before padding; None if it is neither or unknown.
     """
 
     name: str
@@ -41,24 +36,24 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if len(self.images) != len(self.labels):
-            raise ValueError(f"{self.name}: {len(self.images)} images, but {len(self.labels)} labels.")
+            raise UsageError(f"{self.name}: {len(self.images)} images, but {len(self.labels)} labels.")
         if len(self.labels) and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.classes):
-            raise ValueError(
+            raise UsageError(
                 f"{self.name}: labels must be 0 to {len(self.classes) - 1} (there are {len(self.classes)} classes), "
-                f"but reach from {int(self.labels.min())} to {int(self.labels.max())}."
+                f"but range from {int(self.labels.min())} to {int(self.labels.max())}."
             )
         if not all(math.isfinite(value) for value in self.value_range()):
             wrong = (~self.images.isfinite()).flatten(1).any(1).nonzero().flatten().tolist()
-            raise ValueError(
-                f"{self.name}: pixels must be numbers, but {len(wrong)} of {len(self)} images hold NaN or infinity, "
-                f"the first at position {wrong[0]}: mend them or take them out."
+            raise UsageError(
+                f"{self.name}: pixels must be finite, but {len(wrong)} of {len(self)} images contain NaN or infinity, "
+                f"the first at position {wrong[0]}: repair or remove them."
             )
 
     def value_range(self) -> tuple[float, float]:
         """The smallest and the largest value of all pixels; zeros if there are none."""
         if not self.images.numel():
             return 0.0, 0.0
-        low, high = self.images.aminmax()  # NaN if there is one; 14 CPU-ms for MNIST, a fiftieth of isfinite
+        low, high = self.images.aminmax()  # NaN if there is one; fifty times faster than isfinite
         return float(low), float(high)
 
     def __len__(self) -> int:
@@ -73,10 +68,10 @@ class Dataset:
         return replace(self, images=self.images[which], labels=self.labels[which])
 
     def some(self, count: int | None) -> "Dataset":
-        """So many images from all over the set, always the same ones; None: all.
+        """At most ``count`` images, spread over the set and always the same ones; all of them for None.
 
-        One from each of ``count`` stretches of equal length: a set in the order of its classes shows all of them. Drawn
-        (seeded) within its stretch: so does a set whose classes take turns.
+        One image is taken from each of ``count`` stretches of equal length, so that a set that is sorted by class shows
+        all of them. Its place within the stretch is drawn (seeded), so that a set whose classes alternate does, too.
         """
         if count is None or count >= len(self):
             return self
@@ -87,7 +82,10 @@ class Dataset:
         return self.take(bounds[:-1] + (drawn * bounds.diff()).long())
 
     def balanced(self) -> "Dataset":
-        """Every class as often as the most frequent one, by repeating images; the name says so."""
+        """The same images with rarer ones repeated until every class is as frequent as the most frequent one.
+
+        The name of the result says so.
+        """
         most = int(self.labels.bincount(minlength=len(self.classes)).max())
         places = [(self.labels == label).nonzero().flatten() for label in range(len(self.classes))]
         chosen = torch.cat([found.repeat(-(-most // max(1, len(found))))[:most] for found in places])

@@ -1,4 +1,4 @@
-"""Your own images: one folder for each class."""
+"""A user's own images, in one folder for each class."""
 
 import hashlib
 from collections import Counter
@@ -10,13 +10,14 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from equicaps.data.dataset import Dataset, is_printable
+from equicaps._checks import is_printable
+from equicaps.data.dataset import Dataset
 from equicaps.errors import NotFoundError, UsageError
 from equicaps.images.background import Background, background_of, border_brightness
 from equicaps.images.prepare import ImageFormat, fit, read, with_channels
 
 Files = Mapping[str, Sequence[Path]]
-"""The image files of each class."""
+"""The image files of every class."""
 
 
 class Splits(NamedTuple):
@@ -36,48 +37,52 @@ def load_folder(
 ) -> Splits:
     """Images in class folders: ``DATA/train/cat/*.png`` and ``DATA/test/cat/*.png``, or ``DATA/cat/*.png``.
 
-    Classes are the folders' names, sorted. Without a folder ``test``, each class is divided by a hash of seed and
-    name: when images are added, the others stay in their part. Images are fitted into one square; ``note`` of the
-    result says what was done. Reading needs Pillow.
+    The classes are the names of the folders, sorted. Without a folder ``test``, each class is divided by a hash of the
+    seed and the file's name, so that adding images does not move others between training and test. Images are padded
+    to squares and resized exactly as for a prediction; ``note`` of the result says what was done. Reading needs Pillow.
 
-    Hidden files and folders (``.ipynb_checkpoints``) do not count. Files of a class with the same bytes are read once,
-    for the test set if it has one of them; the same image in another encoding is not noticed.
+    Hidden files and folders (``.ipynb_checkpoints``) are ignored. Files of a class that have the same bytes are read
+    once, for the test set if one of them is there; the same image in another encoding is not noticed.
 
     Args:
         path: the folder DATA.
         size: side of the images; by default the median of their longer sides.
         channels: 1 for grey, 3 for colour; by default colour if any image has colours.
-        test_fraction: of each class, about, for the test set; at least one image, and one for training.
-        seed: of the division.
+        test_fraction: approximate fraction of each class for the test set; both sets get at least one image.
+        seed: determines the division.
 
     Raises:
-        DamagedFileError: naming an image that cannot be read, or is too large to be read safely.
-        UsageError: saying what is wrong with the folders.
+        DamagedFileError: an image cannot be read, or is too large to be read safely; the message names it.
+        UsageError: something is wrong with the folders; the message says what.
     """
     folder = Path(path).expanduser()
     if not folder.is_dir():
-        raise NotFoundError(f"{folder} is not a folder; expected one with a folder of images for each class.")
+        raise NotFoundError(
+            f"{folder} is not a folder; expected a folder that contains a folder of images for each class."
+        )
     if not 0 < test_fraction < 1:
         raise UsageError(f"load_folder: test_fraction must lie between 0 and 1, but is {test_fraction}.")
     if size is not None and size < 1:
         raise UsageError(f"load_folder: size must be at least 1 pixel, but is {size}.")
     if not is_printable(name := folder.resolve().name):
-        raise UsageError(f"the folder {name!r} has characters that cannot be printed; rename it.")
+        raise UsageError(f"the name of the folder {name!r} has characters that cannot be printed; rename it.")
     parts, how, remarks = _parts(folder, test_fraction, seed)
     classes = tuple(parts["train"])
     images, labels, note, background = _read(parts, classes, size, channels)
     if ignored := _ignored(folder):
-        remarks.append(f"{ignored} files that are not images ignored")
+        remarks.append(f"{ignored} files ignored that are not images")
     note = "; ".join((note, *remarks))
     names = {part: f"{name} ({part}{how})" for part in parts}
     return Splits(*(Dataset(names[part], images[part], labels[part], classes, note, background) for part in parts))
 
 
 def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Files], str, list[str]]:
-    """Files of both parts, how they were divided, and what is to be said about them."""
+    """The files of both splits, how they were divided, and remarks on them."""
     given = [name for name in ("train", "test") if (folder / name).is_dir()]
     if given == ["test"]:
-        raise UsageError(f"{folder} has a folder 'test', but no 'train'; add it, or put the classes into {folder}.")
+        raise UsageError(
+            f"{folder} has a folder 'test', but no 'train'; add one, or put the classes into {folder} itself."
+        )
     if len(given) == 2:
         parts = {part: _classes(folder / part) for part in ("train", "test")}
         if list(parts["train"]) != list(parts["test"]):
@@ -94,7 +99,7 @@ def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Fil
     for name, files in classes.items():
         if len(files) < 2:
             raise UsageError(
-                f"{root / name} holds one image; at least two are needed, without copies, one of them for the test set."
+                f"{root / name} holds one image; at least two different ones are needed, one of them for the test set."
             )
         drawn = {file: _drawn(seed, file.relative_to(root)) for file in files}
         count = sum(value < test_fraction for value in drawn.values())
@@ -106,13 +111,13 @@ def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Fil
 
 
 def _drawn(seed: int, path: Path) -> float:
-    """From [0, 1), by its name alone: other images may come and go, and this one stays in its part."""
+    """A number in [0, 1) that depends on the file's name alone, whatever other images come and go."""
     digest = hashlib.sha256(f"{seed} {path.as_posix()}".encode(errors="surrogateescape")).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
 
 
 def _beside(folder: Path, parts: Sequence[str]) -> list[str]:
-    """What to say about other folders."""
+    """A remark on each folder that is not read."""
     others = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and _visible(entry, folder))
     return [f"folder {name!r} beside {' and '.join(parts)} ignored" for name in others if name not in parts]
 
@@ -138,7 +143,7 @@ def _classes(folder: Path) -> Files:
 
 
 def _without_copies(folder: Path, parts: dict[str, Files]) -> tuple[dict[str, Files], list[str]]:
-    """Each content once in a class, in the last part that has it; and what was found."""
+    """Each content once in a class, in the last split that has it, and remarks on what was found."""
     contents = _contents(file for files in parts.values() for named in files.values() for file in named)
     kept: dict[str, dict[str, list[Path]]] = {part: {} for part in parts}
     first: dict[object, tuple[str, Path]] = {}
@@ -157,7 +162,7 @@ def _without_copies(folder: Path, parts: dict[str, Files]) -> tuple[dict[str, Fi
                 if other != name:
                     contradictions.append(f"{same.relative_to(folder)} and {file.relative_to(folder)}")
             if not kept[part][name]:
-                raise UsageError(f"{folder / part / name} holds only copies of test images; add some that are not.")
+                raise UsageError(f"{folder / part / name} holds only copies of test images; add other images.")
     remarks = [f"{copies} copies left out"] if copies else []
     if contradictions:
         remarks.append(f"{len(contradictions)} files are the same in different classes, such as {contradictions[0]}")
@@ -165,7 +170,7 @@ def _without_copies(folder: Path, parts: dict[str, Files]) -> tuple[dict[str, Fi
 
 
 def _contents(files: Iterable[Path]) -> dict[Path, object]:
-    """Something for each file that is equal for equal bytes; files are read only where their sizes agree."""
+    """A key for each file, equal for equal bytes; only files of equal sizes are read."""
     sizes = {file: file.stat().st_size for file in files}
     often = Counter(sizes.values())
     return {
@@ -175,7 +180,7 @@ def _contents(files: Iterable[Path]) -> dict[Path, object]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """All files below a folder that are not hidden, nor in a hidden folder."""
+    """All files below a folder that are neither hidden nor in a hidden folder."""
     return (file for file in folder.rglob("*") if file.is_file() and _visible(file, folder))
 
 
@@ -208,21 +213,21 @@ def _read(
 
 
 def _fitted(file: Path, side: int, borders: list[float]) -> Tensor:
-    """One image as a prediction would fit it, in its own colours; notes the brightness of its border."""
+    """One image, prepared as for a prediction, in its own colours; appends the brightness of its border."""
     [image] = read(file)
     borders.append(border_brightness(image[0]))
     return fit(image, ImageFormat(image.shape[1], side, side))
 
 
 def _note(sizes: Sequence[tuple[int, int]], side: int, colours: str) -> str:
-    """How many images of both parts were brought to which size, and from which."""
+    """How many images of both splits were resized, to which size and from which."""
     count, changed = len(sizes), [pair for pair in sizes if pair != (side, side)]
     if not changed:
-        return f"{count} {colours} images in all, {side}x{side} as they are"
+        return f"{count} {colours} images in all, {side}x{side}, unchanged"
     by_area = sorted(set(changed), key=lambda pair: (pair[0] * pair[1], pair))
     names = [f"{width}x{height}" for width, height in by_area]
     origin = " or ".join(names) if len(names) < 3 else f"sizes between {names[0]} and {names[-1]}"
     which = "each" if len(changed) == count else f"{len(changed)} of them"
-    note = f"{count} {colours} images in all, {which} brought to {side}x{side} from {origin}"
+    note = f"{count} {colours} images in all, {which} resized to {side}x{side} from {origin}"
     padded = sum(width != height for width, height in sizes)
     return f"{note} ({padded} padded with black to a square)" if padded else note

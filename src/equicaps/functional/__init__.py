@@ -9,6 +9,7 @@ from equicaps.functional.routing import Agreement, Routing, route
 from equicaps.functional.sigma import Linear, Sigma, Sigmoid, Softmax
 from equicaps.functional.sparse_convolution import agreement_pool, harmonic_convolution, spline_convolution
 from equicaps.functional.spline import spline_basis
+from equicaps.functional.window_routing import Transformations, route_windows, window_activations, window_votes
 
 __all__ = [
     "Agreement",
@@ -21,6 +22,7 @@ __all__ = [
     "Sigmoid",
     "Softmax",
     "Taps",
+    "Transformations",
     "agreement_pool",
     "align",
     "directions",
@@ -31,8 +33,11 @@ __all__ = [
     "moment_route",
     "planar_route",
     "route",
+    "route_windows",
     "spline_basis",
     "spline_convolution",
+    "window_activations",
     "window_positions",
+    "window_votes",
     "windows",
 ]

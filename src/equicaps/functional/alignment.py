@@ -8,7 +8,7 @@ from equicaps.groups import Group
 
 
 def windows(planes: Float[Tensor, "*batch h w"], kernel_size: int, stride: int) -> Float[Tensor, "*batch y x k"]:
-    """Every window of a grid with its k = kernel_size² values in reading order; a view where k is the kernel alone."""
+    """Every window of a grid, with its k = kernel_size² values in reading order."""
     return planes.unfold(-2, kernel_size, stride).unfold(-2, kernel_size, stride).flatten(-2)
 
 
@@ -21,7 +21,7 @@ def window_positions(
 
 
 def mean_pose(group: Group, poses: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch d"]:
-    r""":math:`\bar p = M(p_1, \dots, p_n, 1)`, the mean pose of a receptive field; undefined poses count nothing."""
+    r""":math:`\bar p = M(p_1, \dots, p_n, 1)`, the mean pose of a receptive field; undefined poses do not count."""
     return group.mean(poses, group.presence(poses))
 
 
@@ -30,7 +30,8 @@ def align(
 ) -> Float[Tensor, "*batch k 2"]:
     r""":math:`\bar p^{-1} x_k` for every position: the argument of the transformation generator in Equation 9.
 
-    ``align(g ∘ p̄, g x) == align(p̄, x)``: what the generator sees does not change when the window is turned with its
-    poses. Where the mean pose fades out (votes that cancel) SO(2) positions shrink to the centre, smoothly and alike.
+    ``align(g ∘ p̄, g x) == align(p̄, x)``: what the generator sees does not change when the window is rotated
+    together with its poses. Where the mean pose fades (poses that cancel), positions under SO(2) shrink smoothly to the
+    centre, in the same way for every rotation.
     """
     return group.act(group.inverse(mean).unsqueeze(-2), positions)

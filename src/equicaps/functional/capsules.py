@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class Capsules(NamedTuple):
-    """Capsules on a grid: their poses, coordinates in the trailing axis, and how strongly they are present."""
+    """Capsules on a grid: poses, with coordinates in the trailing axis, and activations: how far each is present."""
 
     poses: Float[Tensor, "batch capsules height width d"]
     activations: Float[Tensor, "batch capsules height width"]

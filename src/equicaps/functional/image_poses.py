@@ -16,7 +16,7 @@ GradientMethod = Literal["sobel", "gaussian"]
 
 
 class Taps(NamedTuple):
-    """Half of a separable derivative filter: what is missing follows from (anti)symmetry."""
+    """Half of a separable derivative filter; the other half follows from (anti)symmetry."""
 
     derivative: tuple[float, ...]
     """Weights of f(x + k) - f(x - k) for k = 1, 2, ..."""
@@ -25,7 +25,7 @@ class Taps(NamedTuple):
 
 
 def gradient_taps(method: GradientMethod = "sobel", sigma: float = 1.0) -> Taps:
-    """Sobel's 1-2-1 operator, or the derivative of a Gaussian, cut at 3σ; both give 1 on a ramp of slope 1."""
+    """Sobel's 1-2-1 operator, or the derivative of a Gaussian cut off at 3σ; both give 1 on a ramp of slope 1."""
     if method not in get_args(GradientMethod):
         raise ValueError(f"ImagePoses: `method` must be one of {get_args(GradientMethod)}, but is {method!r}.")
     if not (isinstance(sigma, int | float) and 0 < sigma < math.inf):
@@ -42,10 +42,10 @@ def gradient_taps(method: GradientMethod = "sobel", sigma: float = 1.0) -> Taps:
 def image_poses(images: Float[Tensor, "batch channels height width"], taps: Taps) -> Capsules:
     r"""One SO(2) capsule for every pixel and channel: the direction and the length of the gradient (Section 6.1).
 
-    ``image_poses(turned images).poses == turned poses``, with every pose turned too, to the bit under 90 degrees: the
-    filters pair mirrored pixels before they add. Borders repeat the outermost pixel, so a constant image has no
-    gradient anywhere. A zero gradient gives the undefined pose, activation 0 and finite derivatives; a gradient
-    :math:`\ell` near the floor (1e-5, images live in [0, 1]) gives a shorter pose.
+    When the images are rotated by a quarter turn, the grid and every pose on it rotate with them, to the bit: the
+    filters combine mirrored pixels before they add anything else. Borders repeat the outermost pixel, so a constant
+    image has no gradient anywhere. A zero gradient gives the undefined pose, activation 0 and finite derivatives; a
+    gradient whose length is near the floor (1e-5, for images in [0, 1]) gives a shorter pose.
 
     Args:
         images: row 0 is the top; poses have x right and y up.

@@ -22,7 +22,7 @@ from equicaps.numerics import (
 
 
 class MomentRouting(NamedTuple):
-    """What moments tell: everything but the weights of single votes."""
+    """What the moments determine: everything except the weights of single votes."""
 
     poses: Float[Tensor, "*batch m 2"]
     activations: Float[Tensor, "*batch m"]
@@ -36,24 +36,24 @@ def moment_route(
     iterations: int = 2,
     agreement: Agreement = "mean",
 ) -> MomentRouting:
-    r"""``route(SO2(), votes, activations, sigma=Linear())`` with one sweep over the votes, whatever the iterations.
+    r"""``route(SO2(), votes, activations, sigma=Linear())`` in one sweep over the votes, however many iterations.
 
-    Unit vectors are complex numbers, and :math:`S_n = \sum_i a_i v_i^n`, except that
-    :math:`S_0 = \sum_i a_i |v_i|^2`, so that undefined votes count nothing. With linear σ the weights are
+    Unit vectors are written as complex numbers, and :math:`S_n = \sum_i a_i v_i^n`, except that
+    :math:`S_0 = \sum_i a_i |v_i|^2`, so that undefined votes do not count. With linear σ the weights are
     :math:`w_i = a_i (1 + \langle\hat p, v_i\rangle)/2`, and because :math:`\langle\hat p, v\rangle v = (\hat p^* v^2 +
-    \hat p |v|^2)/2` the next mean needs no votes any more:
+    \hat p |v|^2)/2` the next mean no longer needs the votes:
 
     .. math::
         \sum_i w_i v_i = \tfrac12 \big(S_1 + \tfrac12 (\hat p^* S_2 + \hat p S_0)\big), \qquad
         \sum_i w_i = \tfrac12 \big(\textstyle\sum_i a_i + \langle\hat p, S_1\rangle\big)
 
-    Equal to :func:`equicaps.functional.route` to rounding (a test), with the same guarantees; at an activation of
+    Equal to :func:`equicaps.functional.route` up to rounding (a test), with the same guarantees. At an activation of
     exactly 0 the derivative is the one from above, where ``route`` takes that of :math:`|a|` as 0.
 
     Args:
         votes: elements of SO(2), or zero vectors.
         activations: :math:`a_i \ge 0` of the input capsules.
-        iterations: of routing.
+        iterations: the number of routing iterations.
         agreement: see :func:`equicaps.functional.route`.
     """
     check_options("moment_route", iterations, Linear(), agreement)

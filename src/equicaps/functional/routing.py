@@ -12,7 +12,7 @@ from equicaps.numerics import evidence, full_precision, speaks, weighted_mean
 
 
 class Routing(NamedTuple):
-    """What one capsule layer returns."""
+    """The result of Algorithm 1."""
 
     poses: Float[Tensor, "*batch m d"]
     activations: Float[Tensor, "*batch m"]
@@ -32,7 +32,7 @@ def route(
     sigma: Sigma = Sigmoid(),
     agreement: Agreement = "mean",
 ) -> Routing:
-    r"""Algorithm 1 of the paper, from the votes on; generic over groups.
+    r"""Algorithm 1 of the paper for any group, starting from the votes.
 
     .. math::
         \hat p_j &\leftarrow M(v_{:j}, a) \\
@@ -40,18 +40,19 @@ def route(
         \hat p_j \leftarrow M(v_{:j}, w_{:j}) \qquad \text{(r times)} \\
         \hat a_j &\leftarrow σ\Big(-\tfrac1n \textstyle\sum_i δ(\hat p_j, v_{ij})\Big)
 
-    Theorems 1 and 2: ``route(g ∘ votes).poses == g ∘ route(votes).poses`` and activations and weights do not change.
-    Exact to rounding as long as ``group.mean_is_closed`` and the mean is defined. Where it is not (votes that cancel,
-    no activation), the pose is undefined (``group.presence`` 0) and the activation 0. Not affected by autocast.
+    Theorems 1 and 2: ``route(g ∘ votes).poses == g ∘ route(votes).poses``, and activations and weights do not change.
+    This is exact up to rounding as long as ``group.mean_is_closed`` and the mean is defined. Where it is not (votes
+    that cancel, no activation), the pose is undefined (``group.presence`` 0) and the activation 0. Autocast has no
+    effect.
 
     Args:
         group: its ``mean`` is M, its ``distance`` δ.
         votes: :math:`v_{ij} = p_i \circ t_{ij}`.
         activations: :math:`a_i \ge 0` of the input capsules.
-        iterations: r; the paper uses 2, and 0 switches routing off (M of the votes, weighted by a: the control).
+        iterations: r; the paper uses 2, and 0 switches routing off (M of the votes weighted by a, as a control).
         sigma: :class:`Sigmoid` (paper), :class:`Linear` (authors' code) or :class:`Softmax` over outputs.
-        agreement: ``"mean"`` averages δ over all votes (paper), ``"weighted"`` by the routing weights (authors' code).
-            Either way an input with activation 0 casts no vote, since its pose is undefined.
+        agreement: ``"mean"`` averages δ over all votes (paper), ``"weighted"`` weights them by the routing weights
+            (authors' code). Either way an input with activation 0 casts no vote, since its pose is undefined.
 
     Returns:
         Poses, activations and the weights of the last mean.
@@ -64,7 +65,7 @@ def route(
     distances = group.distance(poses.unsqueeze(-2), votes)
     for _ in range(iterations):
         weights = sigma(-distances) * a
-        # What was undefined stays undefined: a faint pose would tip the weights and so name its own noise.
+        # What was undefined stays undefined: a faint pose would bias the weights and so amplify its own noise.
         poses = group.fade(group.mean(votes, weights), group.presence(poses))
         distances = group.distance(poses.unsqueeze(-2), votes)
     heard = speaks(a).expand_as(weights) if agreement == "mean" else weights
@@ -74,7 +75,7 @@ def route(
 
 
 def check_options(where: str, iterations: object, sigma: object, agreement: object) -> None:
-    """Raise unless the three choices of Algorithm 1 are legal ones."""
+    """Raise unless the three options of Algorithm 1 are valid."""
     if not isinstance(iterations, int) or isinstance(iterations, bool) or iterations < 0:
         raise ValueError(f"{where}: `iterations` must be 0 (no routing), 1, 2, ..., but is {iterations!r}.")
     if not isinstance(sigma, Sigma):

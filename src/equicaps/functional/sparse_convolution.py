@@ -1,12 +1,12 @@
-r"""Sparse group convolution: the window is turned by the capsule's pose before the kernel sees it (Section 4).
+r"""Sparse group convolution: the window is rotated by the capsule's pose before the kernel is applied (Section 4).
 
 .. math:: \mathrm{out}_j(x) = \sum_u \sum_c f_c(x + u)\, ψ_{jc}(p_j(x)^{-1} u)
 
-Theorem 3: turn features, grid and poses together, and the output only moves with the grid. Exact to rounding at 90
-degrees, where the grid maps to itself; the kernel itself is continuous and exact at any angle. An undefined pose (zero)
-sees every position at the kernel's centre (splines) or loses the angular part of the kernel (harmonics): both turn with
-nothing, so the theorem holds there, too. Theorem 4: a shift of the features shifts the output, which is equivariance in
-the dense factor.
+Theorem 3: when features, grid and poses are rotated together, the output only moves with the grid. This is exact up to
+rounding for quarter turns, which map the grid onto itself; the kernel is continuous and exact at any angle. An
+undefined pose (zero) sees every position at the kernel's centre (splines) or drops the angular part of the kernel
+(harmonics). Neither depends on a rotation, so the theorem holds there, too. Theorem 4: a shift of the features shifts
+the output, which is equivariance in the dense factor.
 """
 
 import functools
@@ -34,17 +34,17 @@ def spline_convolution(
 ) -> Float[Tensor, "b m y x"]:
     r"""Sparse group convolution with B-spline kernels :math:`ψ_{jc}(z) = \sum_{ab} W_{jcab} B_a(z_x) B_b(z_y)`.
 
-    A square window consists of quadruples :math:`u, iu, -u, -iu` and perhaps a centre, and turning z by 90 degrees only
-    permutes the control points. So one basis serves four positions: for each quadruple a matrix product with the four
-    turned copies of W, then a weighted sum over control points.
+    A square window consists of quadruples :math:`u, iu, -u, -iu` and perhaps a centre, and rotating z by 90 degrees
+    only permutes the control points. So one basis serves four positions: each quadruple takes a matrix product with the
+    four rotated copies of W, then a weighted sum over control points.
 
     Args:
         features: :math:`f_c`, already padded.
         poses: :math:`p_j(x)`, one for each window and output channel.
         control_points: W; its last two axes run along x and y.
-        degree: of the spline.
-        kernel_size: of the window.
-        stride: of the windows.
+        degree: the degree of the spline.
+        kernel_size: the side of the square window.
+        stride: the stride of the windows.
     """
     (outputs, _, size, _), (batch, _, height, width, _) = control_points.shape, poses.shape
     radius = max(1, kernel_size - 1) / math.sqrt(2)
@@ -52,7 +52,7 @@ def spline_convolution(
     px, py = poses.permute(4, 1, 0, 2, 3).flatten(2).unbind(0)  # (m, windows)
     out = torch.zeros_like(px)
     for (x, y), members in _quadruples(kernel_size):
-        if len(members) == 1:  # the centre, which no pose moves
+        if len(members) == 1:  # the centre, which every pose leaves in place
             basis = spline_basis(features.new_zeros(()), degree, size, radius)
             out = out + torch.einsum("mcab,a,b->mc", control_points, basis, basis) @ patches[members[0]]
             continue
@@ -80,16 +80,16 @@ def harmonic_convolution(
     .. math:: ψ(z) = \mathrm{Re} \sum_{k=0}^{K} w_k(|z|)\, e^{ikθ_z}
         \quad\Rightarrow\quad \mathrm{out}_j = \mathrm{Re} \sum_k p_j^{-k}\, (f * K_{jk})
 
-    with :math:`K_{jk}(u) = w_{jk}(|u|)\, e^{ikθ_u}`: turning the window is a phase, so one ordinary convolution with
-    2K + 1 channels for each output does it all. Exact at 90 degrees whatever K.
+    with :math:`K_{jk}(u) = w_{jk}(|u|)\, e^{ikθ_u}`: rotating the window is a phase, so one ordinary convolution with
+    2K + 1 channels for each output does all the work. Quarter turns are exact, whatever K.
 
     Args:
         features: :math:`f_c`, already padded.
         poses: :math:`p_j(x)`, one for each window and output channel.
         coefficients: :math:`w_0`, then real and imaginary parts of :math:`w_1, w_2, \dots`, on every ring; at the
             centre, which has no angle, only :math:`w_0` counts.
-        kernel_size: of the window.
-        stride: of the windows.
+        kernel_size: the side of the square window.
+        stride: the stride of the windows.
     """
     outputs, channels, parts, _ = coefficients.shape
     basis = torch.tensor(_harmonics(kernel_size, parts // 2), dtype=features.dtype, device=features.device)
@@ -108,17 +108,17 @@ def harmonic_convolution(
 def agreement_pool(
     features: Float[Tensor, "b c h w"], weights: Float[Tensor, "b y x m n"], *, kernel_size: int = 2, stride: int = 2
 ) -> Float[Tensor, "b c y x"]:
-    r"""Pooling by agreement (Section 4.1): the mean of every window, weighted with what routing made of its inputs.
+    r"""Pooling by agreement (Section 4.1): the mean of every window, weighted by the routing weights of its inputs.
 
-    :math:`\sum_k w_k f_k / \sum_k w_k` for each channel, with :math:`w_k` the routing weight of the channel's capsule
-    at position k, averaged over the output capsules; a window without agreement gives 0. Beside ``max_pool2d`` and
-    ``avg_pool2d`` a drop-in: equal weights give the average, a single weight picks one value.
+    :math:`\sum_k w_k f_k / \sum_k w_k` for each channel, where :math:`w_k` is the routing weight of the channel's
+    capsule at position k, averaged over the output capsules; a window without agreement gives 0. A drop-in replacement
+    for ``max_pool2d`` and ``avg_pool2d``: equal weights give the average, a single weight picks one value.
 
     Args:
         features: one map for each input capsule of the routing.
-        weights: of :meth:`equicaps.nn.SpatialCapsules2d.routing`, inputs sorted by capsule, then by position.
-        kernel_size: of the windows that were routed.
-        stride: of the windows that were routed.
+        weights: from :meth:`equicaps.nn.SpatialCapsules2d.routing`, inputs sorted by capsule, then by position.
+        kernel_size: the side of the windows that were routed.
+        stride: the stride of the windows that were routed.
     """
     patches = windows(features, kernel_size, stride)
     shares = weights.mean(-2).unflatten(-1, (-1, kernel_size**2)).movedim(3, 1)
@@ -143,7 +143,7 @@ def _positions(kernel_size: int) -> list[tuple[float, float]]:
 
 
 def _quadruples(kernel_size: int) -> list[tuple[tuple[float, float], list[int]]]:
-    """A position with angle in [0, 90) degrees and the indices of its four turns, or the centre and its index."""
+    """Positions at angles in [0, 90) degrees, each with the indices of its four rotations; the centre with its own."""
     index = {position: k for k, position in enumerate(_positions(kernel_size))}
     centre = [((x, y), [k]) for (x, y), k in index.items() if x == y == 0]
     corner = [(x, y) for x, y in index if x > 0 and y >= 0]
@@ -152,7 +152,7 @@ def _quadruples(kernel_size: int) -> list[tuple[tuple[float, float], list[int]]]
 
 @functools.cache
 def _harmonics(kernel_size: int, order: int) -> list[list[list[list[float]]]]:
-    """What coefficient q of ring r adds to part s of the kernels at position k: e^{ikθ} as a real matrix."""
+    """What coefficient q of ring r adds to part s of the kernel at position k: e^{imθ} as a real matrix."""
     parts, radii = 2 * order + 1, rings(kernel_size)
     positions = _positions(kernel_size)
     basis = [[[[0.0] * len(positions) for _ in radii] for _ in range(parts)] for _ in range(parts)]

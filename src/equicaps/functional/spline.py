@@ -16,13 +16,13 @@ def spline_basis(
     .. math:: B_k(x) = β_d\big((\text{size} - d)\, x / 2R - k + (\text{size} - 1) / 2\big)
 
     with the cardinal B-spline :math:`β_d`, so knots are uniform and not repeated at the ends, as in the operator that
-    the paper uses. The functions are non-negative, sum to 1, and mirror: ``B_k(-x) == B_{size-1-k}(x)``, to the bit.
-    Positions outside, by rounding or not, count as the end of the interval.
+    the paper uses. The functions are non-negative, sum to 1 and are mirror images: ``B_k(-x) == B_{size-1-k}(x)``, to
+    the bit. Positions outside the interval, by rounding or otherwise, count as its nearest end.
 
     Args:
         x: positions.
         degree: 1, 2 or 3; the kernel is continuous, once or twice differentiable.
-        size: control points, more than ``degree``.
+        size: the number of control points, more than ``degree``.
         radius: R.
     """
     if degree not in _TRUNCATED_POWERS:

@@ -1,12 +1,12 @@
 r"""Steerable capsules: the paper's two halves, routing and group convolution, in one ordinary convolution.
 
 A capsule is a feature :math:`f_c \ge 0` at a pose :math:`p_c`, a unit complex number. Its moments
-:math:`X_{cn} = f_c p_c^n` turn by :math:`e^{in\varphi}` with the image, and so does, with any weights κ,
+:math:`X_{cn} = f_c p_c^n` are multiplied by :math:`e^{in\varphi}` when the image is rotated by φ. With any weights κ,
 
 .. math:: Y_{jm}(x) = \sum_{c,n,u} \kappa_{jcmn}(|u|)\, e^{i(m-n)\theta_u}\, X_{cn}(x + u)
 
-by :math:`e^{im\varphi}`. The derivation, and why cutting the series off costs no exactness, is in
-``docs/steerable.md``.
+is then multiplied by :math:`e^{im\varphi}`. ``docs/steerable.md`` has the derivation, and says why truncating the
+series costs no exactness.
 """
 
 import math
@@ -36,9 +36,9 @@ def moments(capsules: Capsules, order: int) -> Float[Tensor, "batch channels hei
 def low_pass(
     maps: Float[Tensor, "batch channels height width"], *, edges: bool = True
 ) -> Float[Tensor, "batch channels h w"]:
-    """Halve the resolution after the binomial filter 1-3-3-1 both ways; exact under 90 degrees on even sizes.
+    """Halve the resolution after the binomial filter 1-3-3-1 along both axes; exact under quarter turns on even sizes.
 
-    With ``edges`` there is nothing outside the grid, without them its border goes on.
+    With ``edges``, maps are zero outside the grid; without, their border is repeated.
     """
     taps = torch.tensor([1.0, 3.0, 3.0, 1.0], dtype=maps.dtype, device=maps.device) / 8
     channels, kernel = maps.shape[1], torch.outer(taps, taps)
@@ -53,7 +53,7 @@ def convolve(
     stride: int,
     padding: int,
 ) -> Float[Tensor, "batch rows h w"]:
-    """``conv2d`` in the form that is fastest: one window is a matrix product, and CPUs like channels last."""
+    """``conv2d`` in its fastest form: a matrix product for a single window, and channels last on CPUs."""
     if padding == 0 and maps.shape[-2:] == kernel.shape[-2:]:
         return F.linear(maps.flatten(1), kernel.flatten(1))[..., None, None]
     if maps.device.type != "cpu" or torch.compiler.is_compiling():
@@ -62,16 +62,16 @@ def convolve(
 
 
 def _channels_last(maps: Float[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
-    """The same values in that order of memory; not by ``memory_format``, which ``torch.func.vmap`` refuses."""
+    """The same values with channels last in memory; not by ``memory_format``, which ``torch.func.vmap`` refuses."""
     return maps.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
 def steerable_basis(kernel_size: int, in_order: int, out_order: int) -> Float[Tensor, "p rows columns k k"]:
-    r"""All real kernels with which moments of order up to N become responses of order up to M.
+    r"""All real kernels that map moments of order up to N to responses of order up to M.
 
-    One for each ring r, pair (m, n) with m ≥ 0 and real or imaginary part of κ, without those that vanish on the grid
-    or repeat another. Rows are :math:`\mathrm{Re}\,Y_0, \mathrm{Re}\,Y_1, \mathrm{Im}\,Y_1, \dots`; columns
-    :math:`X_0, \mathrm{Re}\,X_1, \mathrm{Im}\,X_1, \dots`, where :math:`X_{-n} = \overline{X_n}`.
+    There is one for each ring r, each pair (m, n) with m ≥ 0 and each part of κ, real and imaginary, without those that
+    vanish on the grid or repeat another. Rows are :math:`\mathrm{Re}\,Y_0, \mathrm{Re}\,Y_1, \mathrm{Im}\,Y_1, \dots`;
+    columns :math:`X_0, \mathrm{Re}\,X_1, \mathrm{Im}\,X_1, \dots`, where :math:`X_{-n} = \overline{X_n}`.
     """
     half = (kernel_size - 1) / 2
     offsets = torch.arange(kernel_size, dtype=torch.float64) - half
@@ -106,7 +106,7 @@ def _times(kappa: tuple[float, float], z: Float[Tensor, "2 k k"]) -> Float[Tenso
 
 
 def _real_kernel(z: Float[Tensor, "2 k k"], m: int, n: int, in_order: int, out_order: int) -> Tensor:
-    """Multiplication of X_n by z as a real matrix at every offset, in its rows and columns of all orders."""
+    """Multiplication of X_n by z as a real matrix at every offset, in the rows and columns that belong to m and n."""
     kernel = torch.zeros(2 * out_order + 1, 2 * in_order + 1, *z.shape[1:], dtype=z.dtype)
     rows = [0] if m == 0 else [2 * m - 1, 2 * m]
     real, imaginary = z
@@ -125,7 +125,7 @@ def agreed_poses(
 ) -> Float[Tensor, "batch capsules height width 2"]:
     r"""Pose by agreement: :math:`p_j = Y_{j1} / |Y_{j1}|`, fading below ``floor``.
 
-    The first mean of Algorithm 1: of the votes :math:`p_c^n e^{i(1-n)\theta_u}` with weights κ and f.
+    This is the first mean of Algorithm 1, of the votes :math:`p_c^n e^{i(1-n)\theta_u}` with weights κ and f.
     """
     response = first.unflatten(1, (2, -1))
     inverse = saturating_inverse(response.square().sum(1, keepdim=True), floor[:, None, None])

@@ -19,12 +19,12 @@ __all__ = ["GL", "SE2", "SE3", "SO2", "SO3", "Group", "Product", "Scale", "Trans
 
 
 def __dir__() -> list[str]:
-    """Also what has not been asked for yet: the API pages list what is here."""
+    """List the lazily imported groups too, so that the API pages and completion find them."""
     return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:
-    """``SO3`` and ``SE3`` need roma, which imports torch's compiler for two seconds: only when they are asked for."""
+    """Import ``SO3`` and ``SE3`` on first use: they need roma, which spends two seconds importing torch's compiler."""
     if name == "SO3":
         from equicaps.groups.so3 import SO3
 

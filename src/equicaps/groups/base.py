@@ -4,7 +4,7 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,7 +16,7 @@ _TENSOR_METHODS = {"compose", "inverse", "act", "mean", "distance", "exp", "log"
 
 
 def _checked(name: str, method: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The same method, which looks at its arguments first."""
+    """The same method, which checks its arguments first."""
     parameters = list(inspect.signature(method).parameters.values())[1:]
     names = tuple(parameter.name for parameter in parameters if parameter.default is parameter.empty)
 
@@ -34,18 +34,18 @@ class Group(ABC):
     r"""A Lie group :math:`(G, \circ)` as a stateless policy object over plain tensors (Section 2 of the paper).
 
     Elements carry their coordinates in one trailing axis of size ``dim``; all other axes are batch and broadcast.
-    Theorems 1 and 2 need three things of M and δ, for all g in G:
+    Theorems 1 and 2 require three properties of M and δ, for all g in G:
 
     - M is left-equivariant, :math:`M(g \circ P, w) = g \circ M(P, w)`, and does not depend on the order of P;
     - G is closed under M (``mean_is_closed``);
     - δ is left-invariant, :math:`δ(g \circ p, g \circ q) = δ(p, q)`.
 
     A group that cannot promise one of them says so in its class attributes, and :func:`equicaps.testing.check_group`
-    measures it. An *undefined pose* has ``presence`` 0 or activation 0; without evidence ``mean`` returns the zero
+    measures them. An *undefined pose* has ``presence`` 0 or activation 0; without evidence ``mean`` returns the zero
     vector.
 
-    To add a group, write the ten abstract methods below. Their arguments are checked (shape, dtype, device) before they
-    are called, so that no method needs to.
+    To add a group, write the ten abstract methods below. Their arguments are checked (shape, dtype, device) before each
+    call, so that the methods need not.
     """
 
     dim: int
@@ -55,9 +55,16 @@ class Group(ABC):
     point_dim: int
     """Size of the trailing axis of a point that the group acts on."""
     mean_is_closed: bool = True
-    """Whether M maps into the group, as Theorem 1 asks."""
+    """Whether M maps into the group, as Theorem 1 requires."""
     distance_is_symmetric: bool = True
-    """Whether δ(p, q) = δ(q, p); no theorem asks it."""
+    """Whether δ(p, q) = δ(q, p), which no theorem requires."""
+    closed_form: ClassVar[Literal["unit complex"] | None] = None
+    """What fast implementations of Algorithm 1 may take for granted, see :func:`equicaps.functional.route_windows`.
+
+    ``"unit complex"``: elements are unit complex numbers with their product, and zero is the undefined pose; M is the
+    normalised weighted sum, and δ = (1 - ⟨p, q⟩)/2. None: nothing but the methods. Subclasses do not inherit it, since
+    they may redefine any of them; a subclass for which it still holds states it again.
+    """
 
     @abstractmethod
     def identity(
@@ -109,23 +116,24 @@ class Group(ABC):
 
     @functools.partial(_checked, "presence")
     def presence(self, g: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch"]:
-        """1 for an element, 0 for the undefined pose, smooth between.
+        """1 for an element, 0 for the undefined pose, and smooth in between.
 
-        Stays 1 in groups where the zero vector is an element like any other (translations): there only the activation
-        tells that a pose is undefined.
+        It is always 1 in groups where the zero vector is an element like any other (translations); there only the
+        activation says that a pose is undefined.
         """
         return torch.ones_like(g[..., 0])
 
     def fade(self, g: Float[Tensor, "*batch d"], presence: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
-        """Let g become undefined as ``presence`` falls from 1 to 0, without leaving left-equivariance.
+        """Let g become undefined as ``presence`` falls from 1 to 0, left-equivariantly.
 
-        By default shrinks to the zero vector, which is right where the group acts linearly on its coordinates. Those
-        that the group shifts must not shrink: a group that does not override ``presence`` keeps g as it is.
+        By default g shrinks to the zero vector, which is correct where the group acts linearly on its coordinates.
+        Coordinates that the group shifts must not shrink: a group that does not override ``presence`` returns g itself.
         """
         return g if type(self).presence is Group.presence else g * presence.unsqueeze(-1)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.closed_form = vars(cls).get("closed_form")
         for name in _TENSOR_METHODS & vars(cls).keys():
             setattr(cls, name, _checked(name, vars(cls)[name]))
 

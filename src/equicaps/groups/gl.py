@@ -1,4 +1,4 @@
-"""Invertible matrices."""
+"""The general linear group: invertible matrices."""
 
 import math
 
@@ -48,17 +48,17 @@ class GL(Group):
         return (self._matrix(g) @ self._matrix(h)).flatten(-2)
 
     def inverse(self, g: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """The inverse matrix; falls to zero where g is singular."""
+        """The inverse matrix, which falls to zero as g becomes singular."""
         return safe_inverse(self._matrix(g))[0].flatten(-2)
 
     def act(self, g: Float[Tensor, "*#batch d"], points: Float[Tensor, "*#batch n"]) -> Float[Tensor, "*batch n"]:
-        """The linear map."""
+        """The linear map g x."""
         return (self._matrix(g) @ points.unsqueeze(-1)).squeeze(-1)
 
     def mean(
         self, elements: Float[Tensor, "*#batch k d"], weights: Float[Tensor, "*#batch k"]
     ) -> Float[Tensor, "*batch d"]:
-        """Weighted mean of the matrices; can be singular."""
+        """The weighted mean of the matrices, which may be singular."""
         return weighted_mean(elements, weights)
 
     def distance(self, g: Float[Tensor, "*#batch d"], h: Float[Tensor, "*#batch d"]) -> Float[Tensor, "*batch"]:
@@ -67,11 +67,11 @@ class GL(Group):
         return torch.linalg.vector_norm(relative - self.identity(dtype=g.dtype, device=g.device), dim=-1)
 
     def exp(self, algebra: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """The matrix exponential; reaches only matrices with positive determinant."""
+        """The matrix exponential, which reaches only matrices with positive determinant."""
         return torch.linalg.matrix_exp(self._matrix(algebra)).flatten(-2)
 
     def log(self, g: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        r"""The principal matrix logarithm, by inverse scaling and squaring; for matrices not too far from I.
+        r"""The principal matrix logarithm by inverse scaling and squaring, for matrices not too far from I.
 
         :math:`\log A = 2^s \log A^{1/2^s}`, with square roots by the Denman-Beavers iteration and the logarithm near I
         by Gauss-Legendre quadrature of :math:`\int_0^1 (A - I)(I + t(A - I))^{-1} dt`, its Padé approximant. A matrix
@@ -92,16 +92,16 @@ class GL(Group):
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> Float[Tensor, "*shape d"]:
-        """Exponentials of small Gaussian matrices: well conditioned, positive determinant."""
+        """Exponentials of small Gaussian matrices: well conditioned, with positive determinant."""
         algebra = torch.randn(*shape, self.dim, generator=generator, dtype=dtype, device=device)
         return self.exp(algebra / (2 * math.sqrt(self.point_dim)))
 
     def contains(self, g: Float[Tensor, "*batch d"]) -> Bool[Tensor, "*batch"]:
-        """Whether g is regular to working precision."""
+        """Whether g is invertible to working precision."""
         return self.presence(g) > 1 / 2
 
     def presence(self, g: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch"]:
-        """How regular g is: 1 for an invertible matrix, 0 for a singular one."""
+        """1 for an invertible matrix, 0 for a singular one, smooth in between."""
         return safe_inverse(self._matrix(g))[1]
 
     def _matrix(self, g: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch n n"]:

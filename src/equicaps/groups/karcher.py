@@ -1,4 +1,4 @@
-"""The general weighted mean."""
+"""A weighted mean for every group with exp and log."""
 
 import torch
 from jaxtyping import Float
@@ -20,18 +20,19 @@ def karcher_mean(
 
     .. math:: p \leftarrow p \circ \exp\Big(\textstyle\sum_i w_i \log(p^{-1} \circ v_i) / \sum_i w_i\Big)
 
-    from the element of largest weight. Each step is left-equivariant, :math:`(g \circ p)^{-1} \circ (g \circ v) =
-    p^{-1} \circ v`, so every iterate is, converged or not. The limit is the Karcher mean on groups with a bi-invariant
-    metric (SO(2), SO(3), translations, scale) and the exponential barycentre on the others. It is independent of the
-    order of the elements where it is unique: votes in a half circle for SO(2), in a ball of radius π/2 for SO(3).
+    The iteration starts at the element with the largest weight. Each step is left-equivariant,
+    :math:`(g \circ p)^{-1} \circ (g \circ v) = p^{-1} \circ v`, and therefore so is every iterate, converged or not.
+    The limit is the Karcher mean on groups with a bi-invariant metric (SO(2), SO(3), translations, scale) and the
+    exponential barycentre on the others. It does not depend on the order of the elements wherever it is unique: for
+    votes within a half circle on SO(2), within a ball of radius π/2 on SO(3).
 
     Args:
         group: supplies compose, inverse, exp and log; its own ``mean`` is not used.
-        elements: votes.
-        weights: non-negative; all zero gives the undefined pose. Give undefined elements weight 0: their log is 0, a
-            vote for the present mean.
-        iterations: fixed, so that the result is differentiable by plain autograd. Votes within 60 degrees of each other
-            reach float32 in 5 and float64 in 10.
+        elements: the votes.
+        weights: non-negative; if all are zero, the result is the undefined pose. Give undefined elements weight 0:
+            their log is 0, which would count as a vote for the current mean.
+        iterations: their number is fixed so that plain autograd can differentiate the result. For votes within 60
+            degrees of each other, 5 reach float32 precision and 10 reach float64 precision.
 
     Returns:
         The mean, over axis -2.

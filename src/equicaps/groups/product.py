@@ -1,4 +1,4 @@
-"""Direct products."""
+"""Direct products of groups."""
 
 from collections.abc import Sequence
 
@@ -13,12 +13,13 @@ from equicaps.groups.base import Group
 class Product(Group):
     r"""The direct product :math:`G \times H \times \dots` with concatenated coordinates (Section 2.2, Appendix C).
 
-    Everything is factor-wise and δ is the (weighted) sum, so both conditions of Theorem 1 hold when they hold for every
-    factor. Poses of the factors stay disentangled: use :class:`SE2` where a rotation should move a translation.
+    All operations are factor-wise and δ is the (weighted) sum of the factors' distances, so both conditions of Theorem
+    1 hold when they hold for every factor. The poses of the factors stay disentangled: use :class:`SE2` where a
+    rotation should move a translation.
 
     Args:
         factors: two or more groups.
-        weights: of the factors' distances in δ; positive, by default 1.
+        weights: positive weights of the factors' distances in δ; by default 1.
     """
 
     def __init__(self, *factors: Group, weights: Sequence[float] | None = None) -> None:
@@ -42,7 +43,7 @@ class Product(Group):
     def identity(
         self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
     ) -> Float[Tensor, "*shape d"]:
-        """The factors' neutral elements."""
+        """The factors' neutral elements, concatenated."""
         return torch.cat([factor.identity(*shape, dtype=dtype, device=device) for factor in self.factors], dim=-1)
 
     def compose(self, g: Float[Tensor, "*#batch d"], h: Float[Tensor, "*#batch d"]) -> Float[Tensor, "*batch d"]:
@@ -55,7 +56,7 @@ class Product(Group):
         return torch.cat([factor.inverse(p) for factor, p in zip(self.factors, self.split(g), strict=True)], dim=-1)
 
     def act(self, g: Float[Tensor, "*#batch d"], points: Float[Tensor, "*#batch x"]) -> Float[Tensor, "*batch x"]:
-        """Each factor on its own coordinates of the points."""
+        """Let each factor act on its own coordinates of the points."""
         coordinates = points.split([factor.point_dim for factor in self.factors], dim=-1)
         parts = zip(self.factors, self.split(g), coordinates, strict=True)
         return torch.cat([factor.act(p, x) for factor, p, x in parts], dim=-1)
@@ -63,12 +64,12 @@ class Product(Group):
     def mean(
         self, elements: Float[Tensor, "*#batch n d"], weights: Float[Tensor, "*#batch n"]
     ) -> Float[Tensor, "*batch d"]:
-        """Factor-wise means."""
+        """The factors' means, concatenated."""
         parts = zip(self.factors, self.split(elements), strict=True)
         return torch.cat([factor.mean(p, weights) for factor, p in parts], dim=-1)
 
     def distance(self, g: Float[Tensor, "*#batch d"], h: Float[Tensor, "*#batch d"]) -> Float[Tensor, "*batch"]:
-        """Weighted sum of the factors' distances."""
+        """The weighted sum of the factors' distances."""
         parts = zip(self.weights, self.factors, self.split(g), self.split(h), strict=True)
         return torch.stack([weight * factor.distance(p, q) for weight, factor, p, q in parts]).sum(0)
 
@@ -93,12 +94,12 @@ class Product(Group):
         return torch.cat(parts, dim=-1)
 
     def contains(self, g: Float[Tensor, "*batch d"]) -> Bool[Tensor, "*batch"]:
-        """Whether every part is in its factor."""
+        """Whether every part is an element of its factor."""
         parts = zip(self.factors, self.split(g), strict=True)
         return torch.stack([factor.contains(p) for factor, p in parts]).all(0)
 
     def presence(self, g: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch"]:
-        """The product of the factors' presences: undefined in one is undefined."""
+        """The product of the factors' presences: a pose is undefined as soon as one of its parts is."""
         parts = zip(self.factors, self.split(g), strict=True)
         return torch.stack([factor.presence(p) for factor, p in parts]).prod(0)
 

@@ -1,4 +1,4 @@
-"""Changes of scale."""
+"""The group of scalings."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -10,10 +10,10 @@ from equicaps.numerics import evidence, weighted_mean
 
 
 class Scale(Group):
-    r"""The positive reals under multiplication, acting on :math:`\mathbb{R}^n` by stretching.
+    r"""The positive reals under multiplication, acting on :math:`\mathbb{R}^n` by scaling.
 
-    Both conditions of Theorem 1 hold for all weights with a non-zero sum: the logarithm makes it
-    :class:`Translation`. The undefined pose is 0, which no positive number is, and it counts nothing in a mean.
+    Both conditions of Theorem 1 hold for all weights with a non-zero sum, because the logarithm maps this group to
+    :class:`Translation`. The undefined pose is 0, which is not an element, and it does not count in a mean.
     """
 
     dim, algebra_dim = 1, 1
@@ -37,18 +37,18 @@ class Scale(Group):
         return self._present(g) / self._defined(g)
 
     def act(self, g: Float[Tensor, "*#batch 1"], points: Float[Tensor, "*#batch n"]) -> Float[Tensor, "*batch n"]:
-        """Stretch points."""
+        """Scale points."""
         return g * points
 
     def mean(
         self, elements: Float[Tensor, "*#batch k 1"], weights: Float[Tensor, "*#batch k"]
     ) -> Float[Tensor, "*batch 1"]:
-        """Weighted geometric mean."""
+        """The weighted geometric mean."""
         present = weights * self._present(elements).squeeze(-1)
         return torch.exp(weighted_mean(self.log(elements), present)) * evidence(present).unsqueeze(-1)
 
     def distance(self, g: Float[Tensor, "*#batch 1"], h: Float[Tensor, "*#batch 1"]) -> Float[Tensor, "*batch"]:
-        """Absolute value of log(p / q)."""
+        """The absolute value of log(p / q)."""
         return (self.log(g) - self.log(h)).abs().squeeze(-1)
 
     def exp(self, algebra: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch 1"]:
@@ -74,7 +74,7 @@ class Scale(Group):
         return ((g > 0) & g.isfinite()).squeeze(-1)
 
     def presence(self, g: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch"]:
-        """1 except for exactly 0; a mean fades to it with the evidence."""
+        """1 except at exactly 0, to which a mean fades as its evidence vanishes."""
         return self._present(g).squeeze(-1)
 
     def _present(self, g: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch 1"]:

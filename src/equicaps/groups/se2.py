@@ -11,7 +11,8 @@ from equicaps.groups.special_euclidean import SpecialEuclidean
 class SE2(SpecialEuclidean):
     r"""Rigid motions of the plane as :math:`(\cos\theta, \sin\theta, t_x, t_y)`.
 
-    Both conditions of Theorem 1 hold wherever the rotation mean is defined. Algebra: angle, then velocity.
+    Both conditions of Theorem 1 hold wherever the rotation mean is defined. An algebra vector holds the angle, then the
+    velocity.
     """
 
     dim, algebra_dim, point_dim = 4, 3, 2
@@ -19,7 +20,7 @@ class SE2(SpecialEuclidean):
     rotations = SO2()
 
     def exp(self, algebra: Float[Tensor, "*batch 3"]) -> Float[Tensor, "*batch 4"]:
-        r"""(exp θ, V(θ) u) with :math:`V = \mathrm{sinc}(θ/2) \exp(θ/2)`: an arc is its chord, turned by half."""
+        r"""(exp θ, V(θ) u) with :math:`V = \mathrm{sinc}(θ/2) \exp(θ/2)`: the chord of the arc."""
         angle, velocity = algebra.split((1, 2), dim=-1)
         chord = self.rotations.act(self.rotations.exp(angle / 2), velocity) * _sinc(angle / 2)
         return torch.cat((self.rotations.exp(angle), chord), dim=-1)

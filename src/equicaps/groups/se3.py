@@ -11,7 +11,8 @@ from equicaps.groups.special_euclidean import SpecialEuclidean
 class SE3(SpecialEuclidean):
     r"""Rigid motions of space as nine coordinates of the rotation matrix, then three of the translation.
 
-    Both conditions of Theorem 1 hold wherever the rotation mean is defined. Algebra: rotation vector, then velocity.
+    Both conditions of Theorem 1 hold wherever the rotation mean is defined. An algebra vector holds the rotation
+    vector, then the velocity.
     """
 
     dim, algebra_dim, point_dim = 12, 6, 3
@@ -36,7 +37,7 @@ class SE3(SpecialEuclidean):
 
 
 def _left_jacobian(rotation_vector: Float[Tensor, "*batch 3"]) -> Float[Tensor, "*batch 3 3"]:
-    r"""V(ω), read off :math:`\exp \begin{pmatrix} [ω] & I \\ 0 & 0 \end{pmatrix}`: no case for small angles."""
+    r"""V(ω), a block of :math:`\exp \begin{pmatrix} [ω] & I \\ 0 & 0 \end{pmatrix}`; needs no case for small angles."""
     identity = torch.eye(3, dtype=rotation_vector.dtype, device=rotation_vector.device)
     cross = torch.linalg.cross(*torch.broadcast_tensors(rotation_vector.unsqueeze(-2), identity)).mT  # columns ω × e_k
     block = torch.cat((cross, identity.expand_as(cross)), dim=-1)

@@ -17,6 +17,7 @@ class SO2(Group):
     """
 
     dim, algebra_dim, point_dim = 2, 1, 2
+    closed_form = "unit complex"
 
     def identity(
         self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
@@ -35,7 +36,7 @@ class SO2(Group):
         return torch.stack((x, -y), dim=-1)
 
     def act(self, g: Float[Tensor, "*#batch 2"], points: Float[Tensor, "*#batch 2"]) -> Float[Tensor, "*batch 2"]:
-        """Turn points of the plane (x right, y up) counter-clockwise."""
+        """Rotate points of the plane (x right, y up) counter-clockwise."""
         return self.compose(g, points)
 
     def mean(

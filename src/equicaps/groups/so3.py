@@ -1,4 +1,4 @@
-"""Rotations of space."""
+"""The group of rotations of space."""
 
 import roma
 import torch
@@ -42,17 +42,17 @@ class SO3(Group):
         return _matrix(g).mT.flatten(-2)
 
     def act(self, g: Float[Tensor, "*#batch 9"], points: Float[Tensor, "*#batch 3"]) -> Float[Tensor, "*batch 3"]:
-        """Turn points of space."""
+        """Rotate points of space."""
         return (_matrix(g) @ points.unsqueeze(-1)).squeeze(-1)
 
     def mean(
         self, elements: Float[Tensor, "*#batch n 9"], weights: Float[Tensor, "*#batch n"]
     ) -> Float[Tensor, "*batch 9"]:
-        """Weighted sum projected onto SO(3)."""
+        """The weighted sum projected onto SO(3)."""
         S = safe_normalize(weighted_sum(elements, weights), noise_floor(weights))
         forms = _quaternion_forms(S)
         K = (S @ forms.mT).unflatten(-1, (4, 4))
-        # The eigenvalues of K sum to 0 and lie in [-√3, √3], since |S| is at most 1.
+        # Shifted to be positive semidefinite: the eigenvalues of K lie in [-√3, √3], since |S| is at most 1.
         projector, uniqueness = dominant_projector(3**0.5 * torch.eye(4, dtype=K.dtype, device=K.device) + K)
         return (projector.flatten(-2) @ forms) * uniqueness.unsqueeze(-1)
 

@@ -1,4 +1,4 @@
-"""What SE(2) and SE(3) share: rotation and translation, entangled."""
+"""What SE(2) and SE(3) share: the semidirect product of rotations and translations."""
 
 from typing import ClassVar
 
@@ -12,11 +12,11 @@ from equicaps.numerics import weighted_mean
 
 
 class SpecialEuclidean(Group):
-    r"""Rigid motions :math:`x \mapsto Rx + t` as the rotation's coordinates followed by t; abstract.
+    r"""Rigid motions :math:`x \mapsto Rx + t`: the coordinates of the rotation, followed by t. Abstract.
 
-    The semidirect law :math:`(R, t) \circ (R', t') = (RR', Rt' + t)`. M averages rotations and translations each on
-    their own, and that *is* left-equivariant: :math:`\sum w (Rt_i + t) / \sum w = R \bar t + t`. So both conditions of
-    Theorem 1 hold wherever the rotation mean is defined, which the paper only hopes for (Appendix C).
+    The law is the semidirect product :math:`(R, t) \circ (R', t') = (RR', Rt' + t)`. M averages rotations and
+    translations separately, and that *is* left-equivariant: :math:`\sum w (Rt_i + t) / \sum w = R \bar t + t`. So both
+    conditions of Theorem 1 hold wherever the rotation mean is defined, which the paper only hopes for (Appendix C).
     """
 
     rotations: ClassVar[Group]
@@ -29,12 +29,12 @@ class SpecialEuclidean(Group):
     def identity(
         self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
     ) -> Float[Tensor, "*shape d"]:
-        """No turn, no shift."""
+        """No rotation and no translation."""
         zero = torch.zeros(*shape, self._sizes[1], dtype=dtype, device=device)
         return torch.cat((self.rotations.identity(*shape, dtype=dtype, device=device), zero), dim=-1)
 
     def compose(self, g: Float[Tensor, "*#batch d"], h: Float[Tensor, "*#batch d"]) -> Float[Tensor, "*batch d"]:
-        """The semidirect product: h moves first, and g turns its translation."""
+        """The semidirect product: h is applied first, and g rotates its translation."""
         h_rotation, h_translation = h.split(self._sizes, dim=-1)
         rotation = self.rotations.compose(g.split(self._sizes, dim=-1)[0], h_rotation)
         return torch.cat((rotation, self.act(g, h_translation)), dim=-1)
@@ -46,20 +46,20 @@ class SpecialEuclidean(Group):
         return torch.cat((back, -self.rotations.act(back, translation)), dim=-1)
 
     def act(self, g: Float[Tensor, "*#batch d"], points: Float[Tensor, "*#batch x"]) -> Float[Tensor, "*batch x"]:
-        """Turn points, then shift them."""
+        """Rotate points, then translate them."""
         rotation, translation = g.split(self._sizes, dim=-1)
         return self.rotations.act(rotation, points) + translation
 
     def mean(
         self, elements: Float[Tensor, "*#batch n d"], weights: Float[Tensor, "*#batch n"]
     ) -> Float[Tensor, "*batch d"]:
-        """Rotation mean and weighted translation mean."""
+        """The rotations' mean and the weighted mean of the translations."""
         rotations, translations = elements.split(self._sizes, dim=-1)
         rotation = self.rotations.mean(rotations, weights)
         return torch.cat((rotation, weighted_mean(translations, weights)), dim=-1)
 
     def distance(self, g: Float[Tensor, "*#batch d"], h: Float[Tensor, "*#batch d"]) -> Float[Tensor, "*batch"]:
-        """Rotation distance + λ‖t - t'‖."""
+        """δ of the rotations plus λ‖t - t'‖."""
         (g_rotation, g_translation), (h_rotation, h_translation) = g.split(self._sizes, -1), h.split(self._sizes, -1)
         shift = torch.linalg.vector_norm(g_translation - h_translation, dim=-1)
         return self.rotations.distance(g_rotation, h_rotation) + self.translation_weight * shift
@@ -71,21 +71,21 @@ class SpecialEuclidean(Group):
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> Float[Tensor, "*shape d"]:
-        """Uniform rotations, standard normal translations."""
+        """Uniform rotations with standard normal translations."""
         rotation = self.rotations.random(*shape, generator=generator, dtype=dtype, device=device)
         translation = torch.randn(*shape, self._sizes[1], generator=generator, dtype=dtype, device=device)
         return torch.cat((rotation, translation), dim=-1)
 
     def contains(self, g: Float[Tensor, "*batch d"]) -> Bool[Tensor, "*batch"]:
-        """Whether the rotation is one and the translation is finite."""
+        """Whether the first part is a rotation and the translation is finite."""
         rotation, translation = g.split(self._sizes, dim=-1)
         return self.rotations.contains(rotation) & translation.isfinite().all(-1)
 
     def presence(self, g: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch"]:
-        """The rotation's."""
+        """The presence of the rotation."""
         return self.rotations.presence(g.split(self._sizes, dim=-1)[0])
 
     def fade(self, g: Float[Tensor, "*batch d"], presence: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
-        """The rotation's; a translation that shrank would not move with the others."""
+        """Let only the rotation fade: shrinking the translation as well would break left-equivariance."""
         rotation, translation = g.split(self._sizes, dim=-1)
         return torch.cat((self.rotations.fade(rotation, presence), translation), dim=-1)

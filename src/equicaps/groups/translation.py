@@ -1,4 +1,4 @@
-"""Translations."""
+"""The group of translations."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -12,8 +12,8 @@ from equicaps.numerics import weighted_mean
 class Translation(Group):
     r"""The translations :math:`(\mathbb{R}^n, +)` (Appendix B).
 
-    Both conditions of Theorem 1 hold for all weights with a non-zero sum. The zero vector is the neutral element *and*
-    the undefined pose: only the activation tells them apart.
+    Both conditions of Theorem 1 hold for all weights with a non-zero sum. The zero vector is both the neutral element
+    and the undefined pose: only the activation distinguishes the two.
     """
 
     def __init__(self, n: int) -> None:
@@ -35,13 +35,13 @@ class Translation(Group):
         return -g
 
     def act(self, g: Float[Tensor, "*#batch n"], points: Float[Tensor, "*#batch n"]) -> Float[Tensor, "*batch n"]:
-        """Shift points."""
+        """Translate points."""
         return g + points
 
     def mean(
         self, elements: Float[Tensor, "*#batch k n"], weights: Float[Tensor, "*#batch k"]
     ) -> Float[Tensor, "*batch n"]:
-        """Weighted mean."""
+        """The weighted mean."""
         return weighted_mean(elements, weights)
 
     def distance(self, g: Float[Tensor, "*#batch n"], h: Float[Tensor, "*#batch n"]) -> Float[Tensor, "*batch"]:

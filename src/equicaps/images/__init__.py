@@ -1,4 +1,4 @@
-"""Pixels and geometry: reading, preparing, rotating and measuring images; knows no data sets and no networks."""
+"""Pixels and geometry: reading, preparing, rotating and measuring images, independently of data sets and networks."""
 
 from equicaps.images.augmentation import ROTATED, TRANSLATED, UPRIGHT, Augmentation, Views
 from equicaps.images.moments import Centroid, PrincipalAxis, angle_difference, centroid, principal_axis

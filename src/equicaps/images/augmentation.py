@@ -1,4 +1,4 @@
-"""Random views of a batch, made on the fly: the paper's protocols."""
+"""Random views of a batch, drawn on the fly, as in the paper's protocols."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -14,7 +14,7 @@ Placement = Literal["centre", "frame", "ink"]
 
 
 class Views(NamedTuple):
-    """Images after augmentation, and by how much each was turned (counter-clockwise)."""
+    """Augmented images, and the counter-clockwise rotation of each."""
 
     images: Float[Tensor, "n channels size size"]
     degrees: Float[Tensor, " n"]
@@ -22,20 +22,20 @@ class Views(NamedTuple):
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Each image scaled, sheared, turned and placed at random on a black square, by one interpolation.
+    """Scales, shears, rotates and places each image at random on a black square, with a single interpolation.
 
-    A pure function of the batch and the generator's state: the same seed gives the same views.
+    The result depends only on the batch and the generator's state: the same seed gives the same views.
 
     Attributes:
-        size: side of the views.
-        rotation: largest angle in degrees, to either side, uniform; 180 for any angle.
-        shear: largest shear to either side, uniform: x grows by up to that much for each y.
-        scale: smallest and largest factor, uniform, drawn for each axis.
-        shift: largest shift of a centred image in pixels, to either side and along both axes, uniform.
-        placement: ``"centre"``; ``"frame"``, anywhere in whole pixels such that the image's frame stays inside
-            (translated MNIST: 28x28 in 40x40); ``"ink"``, anywhere such that everything that is not black stays
-            inside after the other changes (affNIST). What does not fit is centred.
-        interpolation: between pixels; bicubic values are clipped to [0, 1].
+        size: the side of the views.
+        rotation: the largest angle in degrees in either direction, drawn uniformly; 180 for any angle.
+        shear: the largest shear in either direction, drawn uniformly: x grows by up to this much per unit of y.
+        scale: the smallest and the largest factor, drawn uniformly for each axis.
+        shift: the largest shift of a centred image in pixels, in either direction, drawn uniformly for each axis.
+        placement: ``"centre"``; ``"frame"``, at any whole pixel such that the whole image stays inside (translated
+            MNIST: 28x28 in 40x40); ``"ink"``, anywhere such that everything that is not black stays inside after the
+            other changes (affNIST). Ink that does not fit is centred.
+        interpolation: how values between pixels are computed; bicubic values are clipped to [0, 1].
     """
 
     size: int
@@ -51,11 +51,11 @@ class Augmentation:
         if self.size < 1:
             raise ValueError(f"Augmentation: size must be at least 1 pixel, but is {self.size}.")
         if not 0 <= self.rotation <= 180:
-            raise ValueError(f"Augmentation: rotation must be 0 to 180 degrees (to either side), not {self.rotation}.")
+            raise ValueError(f"Augmentation: rotation must be 0 to 180 degrees (either way), but is {self.rotation}.")
         if not 0 <= self.shear < math.inf:
-            raise ValueError(f"Augmentation: shear must be 0 or more (to either side), but is {self.shear}.")
+            raise ValueError(f"Augmentation: shear must be 0 or more (either way), but is {self.shear}.")
         if not 0 <= self.shift < math.inf:
-            raise ValueError(f"Augmentation: shift must be 0 or more pixels (to either side), but is {self.shift}.")
+            raise ValueError(f"Augmentation: shift must be 0 or more pixels (either way), but is {self.shift}.")
         if not 0 < self.scale[0] <= self.scale[1] < math.inf:
             raise ValueError(f"Augmentation: scale must be (smallest, largest), both above 0, but is {self.scale}.")
 
@@ -66,10 +66,10 @@ class Augmentation:
 
         Args:
             images: floats in [0, 1], of any size.
-            generator: the only source of randomness; by default torch's own.
+            generator: the only source of randomness; by default torch's global generator.
         """
         device = "cpu" if generator is None else generator.device
-        # Always six numbers an image, so that two augmentations draw the same angles from the same seed.
+        # Always six numbers for each image, so that two augmentations draw the same angles from the same seed.
         drawn = torch.rand(6, len(images), generator=generator, device=device).to(images)
         degrees = (2 * drawn[0] - 1) * self.rotation
         shear = (2 * drawn[1] - 1) * self.shear
@@ -83,20 +83,20 @@ class Augmentation:
             room = self.size - drawn.new_tensor([images.shape[-1], images.shape[-2]])
             if room.min() < 0:
                 raise ValueError(
-                    f"Augmentation: images of {images.shape[-2]}x{images.shape[-1]} do not stay inside "
-                    f"{self.size}x{self.size}; choose a larger size or placement 'centre'."
+                    f"Augmentation: placement 'frame' needs images of at most {self.size}x{self.size}, but they have "
+                    f"{images.shape[-2]}x{images.shape[-1]}; choose a larger size or placement 'centre'."
                 )
             return torch.minimum((drawn * (room + 1)).floor(), room) - room / 2
         if self.placement == "ink":
             low, high = _extent(images, forth, 2 if self.interpolation == "bicubic" else 1)
-            # Of the first pixel beyond the frame, half a pixel outside, nothing of the ink may be seen.
+            # The ink, with the reach of the interpolation, must not touch the first pixel beyond the frame.
             low, high = -(self.size + 1) / 2 - low, (self.size + 1) / 2 - high
             return low + torch.where(high > low, drawn, 0.5) * (high - low)
         return (2 * drawn - 1) * self.shift
 
 
 def _linear_map(degrees: Tensor, shear: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """x -> turn(shear(scale x)) for each image, y up, and its inverse."""
+    """The map x -> rotate(shear(scale x)) of each image, with y up, and its inverse."""
     angle = torch.deg2rad(degrees)
     cosine, sine, (x, y) = torch.cos(angle), torch.sin(angle), scale
     forth = (x * cosine, y * (shear * cosine - sine), x * sine, y * (shear * sine + cosine))
@@ -105,7 +105,7 @@ def _linear_map(degrees: Tensor, shear: Tensor, scale: Tensor) -> tuple[Tensor, 
 
 
 def _extent(images: Tensor, forth: Tensor, reach: int) -> tuple[Tensor, Tensor]:
-    """How far the ink goes after the linear map, left and down, right and up; interpolation reaches beyond pixels."""
+    """The bounding box of the ink after the linear map, enlarged by the reach of the interpolation."""
     height, width = images.shape[-2:]
     x = torch.arange(width, dtype=images.dtype, device=images.device) - (width - 1) / 2
     y = (height - 1) / 2 - torch.arange(height, dtype=images.dtype, device=images.device)
@@ -119,10 +119,10 @@ def _extent(images: Tensor, forth: Tensor, reach: int) -> tuple[Tensor, Tensor]:
 
 
 UPRIGHT = Augmentation(32)
-"""Digits as they are, padded to 32x32."""
+"""Digits left upright and padded to 32x32."""
 
 ROTATED = Augmentation(32, rotation=180.0)
-"""MNIST turned by any angle on the fly, for training and test."""
+"""MNIST rotated by any angle on the fly, for training and testing."""
 
 TRANSLATED = Augmentation(40, placement="frame")
-"""Padded and translated (not turned) MNIST, the training set for affNIST (Sabour et al. 2017; Section 6)."""
+"""MNIST padded and translated but not rotated: the training set for affNIST (Sabour et al. 2017; Section 6)."""

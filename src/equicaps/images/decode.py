@@ -1,4 +1,4 @@
-"""Reading image files of any kind, safely; needs Pillow."""
+"""Read image files of any kind safely; needs Pillow."""
 
 import contextlib
 import io
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from equicaps.errors import DamagedFileError, MissingPackageError, NotFoundError
+from equicaps.errors import DamagedFileError, MissingPackageError, NotFoundError, UsageError
 
 try:
     from PIL import Image, ImageOps, UnidentifiedImageError
@@ -19,14 +19,17 @@ except ImportError as error:
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".pbm"})
 MEGAPIXELS = 50
-"""Larger images are refused before they are decoded: a small file can unpack to gigabytes."""
+"""Larger images are refused before they are decoded, because a small file can unpack to gigabytes."""
 
 
 def find_images(paths: Sequence[Path]) -> list[Path]:
-    """The files as given, whatever their names, and for a folder every image in and below it, sorted; each once.
+    """List the given files, and every image in and below the given folders; without repetition.
+
+    Files are listed in the given order, whatever their names are. The images of a folder are sorted, and hidden files
+    are left out.
 
     Raises:
-        NotFoundError: naming what is not there, or a folder without images.
+        NotFoundError: if a path does not exist or a folder holds no images.
     """
     found: dict[Path, None] = {}
     for path in paths:
@@ -34,7 +37,7 @@ def find_images(paths: Sequence[Path]) -> list[Path]:
             inside = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
             inside = [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
             if not inside:
-                raise NotFoundError(f"{path} holds no image ({', '.join(sorted(SUFFIXES))}).")
+                raise NotFoundError(f"{path} holds no image; expected files ending in {', '.join(sorted(SUFFIXES))}.")
             found |= dict.fromkeys(inside)
         elif path.exists():
             found[path] = None
@@ -44,33 +47,39 @@ def find_images(paths: Sequence[Path]) -> list[Path]:
 
 
 def image_size(path: Path) -> tuple[int, int]:
-    """Width and height from the file's header."""
+    """The width and height that the file's header states."""
     with _opened(path) as picture:
         return picture.size
 
 
 def open_image(path: Path) -> Image.Image:
-    """The picture in its own mode and resolution, turned as its EXIF data say. Of several frames, the first."""
+    """Read a picture in its own mode and resolution, oriented as its EXIF data say; of several frames, the first."""
     with _explained(path), _opened(path) as picture:
         return ImageOps.exif_transpose(picture)
 
 
 def decode_image(content: bytes, name: str, *, formats: tuple[str, ...] | None = None) -> Image.Image:
-    """Like :func:`open_image` for the content of a file, with a name for messages; of these formats only, if given."""
+    """Like :func:`open_image`, for the content of a file.
+
+    Args:
+        content: the bytes of the file.
+        name: what error messages call it.
+        formats: the only formats to accept, as Pillow names them; by default all.
+    """
     with _explained(name):
         return ImageOps.exif_transpose(_header(io.BytesIO(content), name, formats))
 
 
 def pixels(picture: Image.Image) -> Tensor:
-    """All pixels in [0, 1], shape (channels, height, width): one channel if it is grey, otherwise three.
+    """The pixels in [0, 1] with shape (channels, height, width): one channel if all are grey, otherwise three.
 
-    Transparent parts are black. Floating-point pictures are refused: the range of their values is not known.
+    Transparent parts become black. Floating-point pictures are refused, because the range of their values is unknown.
     """
     return _grey_if_possible(torch.stack([torch.from_numpy(np.array(channel)) for channel in _channels(picture)]))
 
 
 def read_pixels(source: str | Path | bytes) -> Tensor:
-    """:func:`pixels` of a file, given by its path or its content."""
+    """The :func:`pixels` of a file that is given by its path or its content."""
     name = "the image" if isinstance(source, bytes) else source
     with _explained(name):
         return pixels(decode_image(source, "the image") if isinstance(source, bytes) else open_image(Path(source)))
@@ -86,17 +95,17 @@ def _explained(path: Path | str) -> Iterator[None]:
         yield
     except (DamagedFileError, MemoryError):
         raise
-    except OSError as error:
-        if error.errno is not None:  # of the file system, not of a decoder
-            raise
-        raise DamagedFileError(f"{path} is truncated or corrupted: {error}. Mend it or take it out.") from error
+    except UsageError as error:
+        raise DamagedFileError(f"{path} is refused: {error}") from error
     except Exception as error:  # Pillow raises whatever its decoders trip over
-        raise DamagedFileError(f"{path} is truncated or corrupted: {error}. Mend it or take it out.") from error
+        if isinstance(error, OSError) and error.errno is not None:  # from the file system, not from a decoder
+            raise
+        raise DamagedFileError(f"{path} is truncated or corrupted: {error}. Repair or remove it.") from error
 
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
-    """The image with its header read and its pixels not yet."""
+    """The image, of which only the header has been read."""
     with path.open("rb") as file:
         yield _header(file, path)
 
@@ -113,19 +122,19 @@ def _header(
     except UnidentifiedImageError as error:
         raise DamagedFileError(f"{name} is not a readable image: its format is not known.") from error
     except Exception as error:  # broken headers raise nearly anything
-        raise DamagedFileError(f"{name} is not a readable image: {error}. Mend it or take it out.") from error
+        raise DamagedFileError(f"{name} is not a readable image: {error}. Repair or remove it.") from error
     width, height = picture.size
     if width * height > MEGAPIXELS * 10**6:
         raise DamagedFileError(
-            f"{name} is refused: {width}x{height} is more than {MEGAPIXELS} megapixels; make it smaller first."
+            f"{name} is refused: {width}x{height} is more than {MEGAPIXELS} megapixels; reduce its size first."
         )
     return picture
 
 
 def _channels(picture: Image.Image) -> tuple[Image.Image, ...]:
-    """Floating-point images of values in [0, 1]."""
+    """The grey channel or the three colour channels, each as a floating-point image of values in [0, 1]."""
     if picture.mode == "F":
-        raise ValueError("its floating-point values have no known range")
+        raise UsageError("the range of a floating-point image's values is unknown; convert it to 8 or 16 bits first.")
     if picture.mode.startswith("I"):  # 16 bits
         return (_scaled(picture, 65535),)
     if "A" in picture.getbands() or "transparency" in picture.info:

@@ -1,6 +1,6 @@
 """The axis and the direction of a source from the moments of its intensity: angles without labels or a network.
 
-Angles are degrees counter-clockwise from the right (x right, y up).
+Angles are in degrees, counter-clockwise from the right (x right, y up).
 """
 
 from typing import NamedTuple
@@ -11,11 +11,12 @@ from torch import Tensor
 
 
 class PrincipalAxis(NamedTuple):
-    """Of each image; NaN where there is nothing to see.
+    """The principal axis of each image; NaN where the image is black.
 
     Attributes:
-        degrees: in [0, 180): an axis has no head.
-        roundness: minor over major axis, from 0 for a line to 1 for a disc, whose axis means nothing.
+        degrees: the angle of the axis, in [0, 180) because an axis has no direction.
+        roundness: the ratio of the minor to the major axis, from 0 for a line to 1 for a disc, whose axis has no
+            meaning.
     """
 
     degrees: Float[Tensor, " n"]
@@ -23,11 +24,11 @@ class PrincipalAxis(NamedTuple):
 
 
 class Centroid(NamedTuple):
-    """Where the light of each image is, seen from its middle; NaN where there is nothing to see.
+    """The centroid of each image's intensity, seen from the image's centre; NaN where the image is black.
 
     Attributes:
-        degrees: in [0, 360).
-        distance: in pixels; the direction of what lies in the middle means nothing.
+        degrees: the direction, in [0, 360).
+        distance: the distance in pixels; if it is 0, the direction has no meaning.
     """
 
     degrees: Float[Tensor, " n"]
@@ -35,13 +36,13 @@ class Centroid(NamedTuple):
 
 
 def principal_axis(intensities: Float[Tensor, "n height width"], threshold: float = 0.05) -> PrincipalAxis:
-    r"""The eigenvector of the covariance of intensity, :math:`\theta = \frac12 \arctan(2 c_{xy}, c_{xx} - c_{yy})`.
+    r"""The major axis of the intensity's covariance, :math:`\theta = \frac12 \arctan(2 c_{xy}, c_{xx} - c_{yy})`.
 
-    Turns with the image: exactly under quarter turns, up to interpolation and the pixels' shape in between.
+    The axis rotates with the image: exactly under quarter turns, up to interpolation and the pixels' shape in between.
 
     Args:
-        intensities: not negative.
-        threshold: share of the image's maximum below which a pixel does not count.
+        intensities: images without negative values.
+        threshold: the share of the image's maximum below which a pixel does not count.
     """
     x, y, xx, yy, xy = _moments(intensities, threshold)
     xx, yy, xy = xx - x * x, yy - y * y, xy - x * y
@@ -52,7 +53,7 @@ def principal_axis(intensities: Float[Tensor, "n height width"], threshold: floa
 
 
 def centroid(intensities: Float[Tensor, "n height width"], threshold: float = 0.05) -> Centroid:
-    """The mean position of intensity; arguments and exactness as for :func:`principal_axis`."""
+    """The mean position of the intensity; for arguments and exactness see :func:`principal_axis`."""
     x, y, *_ = _moments(intensities, threshold)
     return Centroid(_degrees(y, x, 360, intensities.dtype), torch.hypot(x, y).to(intensities.dtype))
 
@@ -60,12 +61,12 @@ def centroid(intensities: Float[Tensor, "n height width"], threshold: float = 0.
 def angle_difference(
     degrees: Float[Tensor, " n"], others: Float[Tensor, " n"], period: int = 360
 ) -> Float[Tensor, " n"]:
-    """The first minus the second, in [-period / 2, period / 2); axes have a period of 180."""
+    """The first angle minus the second, in [-period / 2, period / 2); axes have a period of 180."""
     return (degrees - others + period / 2) % period - period / 2
 
 
 def _moments(intensities: Tensor, threshold: float) -> tuple[Tensor, ...]:
-    """Means of x, y, x², y² and xy."""
+    """The intensity-weighted means of x, y, x², y² and xy."""
     values = intensities.double()
     weights = torch.where(values >= threshold * values.amax((-2, -1), keepdim=True), values, 0.0)
     weights = weights / weights.sum((-2, -1), keepdim=True)  # NaN for a black image

@@ -1,4 +1,4 @@
-"""Pillow images rotated and stored in their own mode and resolution; needs Pillow."""
+"""Rotate and encode Pillow images in their own mode and resolution; needs Pillow."""
 
 import io
 
@@ -15,17 +15,17 @@ _TURNS = {1: Image.Transpose.ROTATE_90, 2: Image.Transpose.ROTATE_180, 3: Image.
 
 
 def rotate_back(picture: Image.Image, degrees: float, *, tolerance: float = 0.0, expand: bool = False) -> Image.Image:
-    """The picture turned clockwise by ``degrees``, in its own mode and resolution.
+    """Rotate a picture clockwise by ``degrees``, in its own mode and resolution.
 
-    Whole quarter turns move pixels without loss. The rest, at most 45 degrees, is interpolated in the frame it then
-    has, on black (transparent where the picture can be), unless it is within ``tolerance``: then it is left out.
-    Pictures with a palette or of one bit are not smoothed, to stay what they are.
+    Whole quarter turns move pixels without loss. The remainder, at most 45 degrees, is interpolated on a black
+    background (transparent if the mode allows it), or ignored if it is within ``tolerance``. Pictures with a palette or
+    of one bit are not smoothed, so that they keep their mode.
 
     Args:
-        picture: of any mode.
-        degrees: by which the picture is turned counter-clockwise.
-        tolerance: in degrees.
-        expand: enlarge the frame so that no corner is cut off.
+        picture: an image of any mode.
+        degrees: how far the picture is rotated counter-clockwise from its upright position.
+        tolerance: the largest remainder in degrees that is ignored.
+        expand: whether to enlarge the picture so that no corner is cut off.
     """
     quarters = round(degrees / 90)
     rest = degrees - 90 * quarters
@@ -35,7 +35,7 @@ def rotate_back(picture: Image.Image, degrees: float, *, tolerance: float = 0.0,
     if turned.mode in ("1", "P"):
         fill = _darkest(turned) if turned.mode == "P" else 0
         return turned.rotate(-rest, Image.Resampling.NEAREST, expand=expand, fillcolor=fill)
-    if turned.mode.startswith("I"):  # 16 bits, which Pillow does not smooth
+    if turned.mode.startswith("I"):  # 16 bits, which Pillow does not interpolate
         values = np.asarray(turned)
         floats = Image.fromarray(values.astype(np.float32)).rotate(-rest, Image.Resampling.BICUBIC, expand=expand)
         top = np.iinfo(values.dtype).max if values.dtype.kind in "ui" else 65535
@@ -44,7 +44,7 @@ def rotate_back(picture: Image.Image, degrees: float, *, tolerance: float = 0.0,
 
 
 def _darkest(picture: Image.Image) -> int:
-    """The palette's entry for the background: its transparent one, or the darkest."""
+    """The palette index for the background: the transparent one if there is one, otherwise the darkest."""
     transparent = picture.info.get("transparency")
     if isinstance(transparent, int):
         return transparent
@@ -53,7 +53,7 @@ def _darkest(picture: Image.Image) -> int:
 
 
 def encoded(picture: Image.Image) -> bytes:
-    """As the content of a file, without loss: PNG, or TIFF for what PNG cannot hold; see :func:`suffix`."""
+    """The content of a lossless file: PNG, or TIFF for modes that PNG cannot hold; see :func:`suffix`."""
     file = io.BytesIO()
     profile = picture.info.get("icc_profile")
     picture.save(file, format="PNG" if suffix(picture) == ".png" else "TIFF", icc_profile=profile)
@@ -64,5 +64,5 @@ SUFFIXES = (".png", ".tiff")
 
 
 def suffix(picture: Image.Image) -> str:
-    """Of the file that holds this picture without loss, one of :data:`SUFFIXES`."""
+    """The suffix of the file that :func:`encoded` makes of this picture, one of :data:`SUFFIXES`."""
     return SUFFIXES[0] if picture.mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16") else SUFFIXES[1]

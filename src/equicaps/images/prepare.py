@@ -1,6 +1,6 @@
-"""The one road from whatever a person has to what a network takes.
+"""The one road from images as people have them to tensors as a network takes them.
 
-Every step commutes with rotations by 90 degrees, for every size: a rotated image gives the rotated result.
+Every step commutes with quarter turns, for every size: a rotated image gives the rotated result.
 """
 
 from collections.abc import Sequence
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 ImageLike: TypeAlias = Union[str, Path, bytes, "Image", NDArray[Any], Tensor]
-"""A file's path or content, a Pillow image, an array or a tensor; arrays and tensors may hold a batch."""
+"""The path or content of a file, a Pillow image, an array or a tensor; arrays and tensors may hold a batch."""
 
 Images: TypeAlias = ImageLike | Sequence[ImageLike]
 
 GREY = (0.299, 0.587, 0.114)
-"""Weights of red, green and blue in perceived brightness (ITU-R BT.601)."""
+"""The weights of red, green and blue in the perceived brightness (ITU-R BT.601)."""
 
 
 @dataclass(frozen=True)
 class ImageFormat:
-    """What a network takes.
+    """The format of the images that a network takes.
 
     Attributes:
         channels: 1 for grey, 3 for colour.
-        size: side of the network's input.
-        frame: side to which images are resized before they are padded to ``size``.
+        size: the side of the network's input.
+        frame: the side to which images are resized before they are padded to ``size``.
     """
 
     channels: int
@@ -45,15 +45,16 @@ class ImageFormat:
 
 
 def prepare(images: Images, to: ImageFormat) -> Float[Tensor, "n {to.channels} {to.size} {to.size}"]:
-    """Everything a network needs done to images of any kind, size and colour."""
+    """Convert images of any kind, size and colour to a network's format."""
     return torch.cat([fit(batch, to) for batch in read(images)])
 
 
 def read(images: Images) -> list[Float[Tensor, "_ _ _ _"]]:
-    """Batches of floats in [0, 1], shape (n, channels, height, width): one for each entry of a sequence.
+    """Convert images to batches of floats in [0, 1] of shape (n, channels, height, width), one per entry of a sequence.
 
-    Tensors and arrays have shape (height, width), (n, height, width) or (n, channels, height, width); arrays may also
-    end with 3 or 4 channels. Integers are divided by the largest value of their type. Transparent parts become black.
+    Tensors and arrays have shape (height, width), (n, height, width) or (n, channels, height, width); in arrays the 3
+    or 4 channels may also come last. Integers are divided by the largest value of their type. Transparent parts become
+    black.
     """
     if isinstance(images, Tensor):
         return [_from_tensor(images)]
@@ -71,6 +72,19 @@ def read(images: Images) -> list[Float[Tensor, "_ _ _ _"]]:
     )
 
 
+def read_batch(images: Images) -> Float[Tensor, "n channels height width"]:
+    """Like :func:`read`, for images that have one size and one number of channels: all in a single batch."""
+    batches = read(images)
+    shapes = {tuple(batch.shape[1:]) for batch in batches}
+    if len(shapes) > 1:
+        found = ", ".join(map(str, sorted(shapes)))
+        raise ValueError(
+            f"images must share one shape (channels, height, width) to form a batch, but have {found}; pass them one "
+            "by one."
+        )
+    return torch.cat(batches)
+
+
 def fit(
     images: Float[Tensor, "n _channels _height _width"], to: ImageFormat
 ) -> Float[Tensor, "n {to.channels} {to.size} {to.size}"]:
@@ -86,7 +100,7 @@ def fit(
 
 
 def square(images: Float[Tensor, "n channels height width"]) -> Float[Tensor, "n channels side side"]:
-    """Pad with black around the centre; where the difference is odd, between two pixels, by averaging."""
+    """Pad images with black to squares around their centre; commutes with quarter turns (see :func:`pad_to`)."""
     side = max(images.shape[-2:])
     return pad_to(images, side, side)
 
@@ -94,7 +108,7 @@ def square(images: Float[Tensor, "n channels height width"]) -> Float[Tensor, "n
 def with_channels(
     images: Float[Tensor, "n _c height width"], channels: int
 ) -> Float[Tensor, "n {channels} height width"]:
-    """Grey images in colour, or colour images in grey."""
+    """Convert grey images to colour, or colour images to grey."""
     if images.shape[1] == channels:
         return images
     if channels == 3:
@@ -131,11 +145,12 @@ def _from_array(images: NDArray[Any]) -> Tensor:
     if last in (3, 4) and not (images.ndim == 4 and images.shape[1] in (1, 3, 4)):  # channels last
         images = np.moveaxis(images, -1, -3)
         images = images[None] if images.ndim == 3 else images
-    return _from_tensor(torch.from_numpy(np.ascontiguousarray(images)))
+    # A copy in the machine's byte order: torch warns about read-only arrays, such as those of Pillow images.
+    return _from_tensor(torch.from_numpy(images.astype(images.dtype.newbyteorder("="), order="C")))
 
 
 def _is_picture(image: object) -> bool:
-    """Whether it is a Pillow image; Pillow is not imported to find out."""
+    """Whether ``image`` is a Pillow image, found out without importing Pillow."""
     return type(image).__module__.startswith("PIL.")
 
 

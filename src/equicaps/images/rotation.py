@@ -20,10 +20,10 @@ def rotate(
     turns of each other give results that are quarter turns of each other.
 
     Args:
-        images: of any side.
+        images: square images of any side.
         degrees: one angle for each image.
-        size: side of the result; by default the images', otherwise they are cropped or padded around the centre.
-        interpolation: between pixels; bicubic values are clipped to [0, 1].
+        size: the side to which the results are cropped or padded around the centre; by default that of the images.
+        interpolation: how values between pixels are computed; bicubic values are clipped to [0, 1].
     """
     if images.shape[-1] != images.shape[-2]:
         raise ValueError(f"rotate: images must be square, but have shape {tuple(images.shape)}; pad them first.")
@@ -32,9 +32,7 @@ def rotate(
     rest = (degrees - 90 * quarters).to(images.dtype)
     if not len(images):
         return images.new_zeros(0, images.shape[1], size, size)
-    turned = torch.stack(
-        [torch.rot90(x, int(k), (-2, -1)) for x, k in zip(images, quarters.tolist(), strict=True)]
-    )  # fmt: skip
+    turned = torch.stack([torch.rot90(x, int(k), (-2, -1)) for x, k in zip(images, quarters.tolist(), strict=True)])
     exact = (rest == 0)[:, None, None, None]
     if bool(exact.all()):
         return pad_to(turned, size, size)

@@ -1,4 +1,4 @@
-"""Moving whole batches of images, each by an affine map of its own."""
+"""Resample a batch of images, each under its own affine map."""
 
 from typing import Literal
 
@@ -22,14 +22,14 @@ def warp(
     Coordinates are pixels from the centre, x right and y up. Bicubic values can leave [0, 1]; they are clipped.
 
     Args:
-        images: of any height and width.
-        back: the inverse of the linear map that the images undergo.
-        shift: where the centre goes to; applied after the linear map.
-        size: side of the result.
-        interpolation: between pixels.
+        images: images of any height and width.
+        back: the inverse of the linear map that each image undergoes.
+        shift: the position to which the centre moves; applied after the linear map.
+        size: the side of the result.
+        interpolation: how values between pixels are computed.
     """
     height, width = images.shape[-2:]
-    flip = back.new_tensor([[1.0, -1.0], [-1.0, 1.0]])  # in image rows y points down
+    flip = back.new_tensor([[1.0, -1.0], [-1.0, 1.0]])  # grid_sample's y points down
     scale = back.new_tensor([[size / width], [size / height]])  # grid_sample measures in half sides
     theta = back * flip * scale
     away = theta @ (shift * shift.new_tensor([-2 / size, 2 / size])).unsqueeze(-1)

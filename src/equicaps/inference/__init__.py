@@ -1,4 +1,4 @@
-"""Trained models at work: predict, rotate upright, audit, export."""
+"""Using trained models: predict, rotate images upright, audit, export."""
 
 from equicaps.inference.canonicalizer import Canonicalizer
 from equicaps.inference.card import CONVENTION, Card

@@ -1,7 +1,7 @@
-"""The certificate of a model: what is exact, and how good the rest is.
+"""The certificate of a model: what is exact, and how good it is where nothing is exact.
 
-The exact part: under turns by 90, 180 and 270 degrees nothing may change but by rounding, in the answers and in every
-layer. The rest is measured: accuracy and pose error at every angle, and how far each layer is from turning along.
+The exact part: under rotations by 90, 180 and 270 degrees the outputs and the capsules of every layer may change only
+by rounding. The rest is measured: accuracy and pose error at every angle, and how far each layer is from equivariance.
 """
 
 from collections.abc import Callable
@@ -17,52 +17,53 @@ from equicaps.errors import UsageError
 from equicaps.functional import Capsules
 from equicaps.groups import SO2
 from equicaps.images import rotate
-from equicaps.inference.model import PoseModel
+from equicaps.inference.model import PoseModel, eval_mode
 from equicaps.losses import true_poses
 from equicaps.metrics import Exactness, LayerExactness, accuracy, exactness, layer_exactness, on_cpu, pose_errors
 
 ALLOWED = 1e-4
-"""Largest change of scores, agreements and defined poses of the answer under quarter turns."""
+"""The change of scores, agreements and defined poses under quarter turns must stay below this."""
 ALLOWED_IN_LAYERS = 1e-3
-"""The same inside: single capsules on a grid rest on fewer votes, and there are millions of them."""
+"""The same inside the network: each capsule on a grid rests on few votes, and there are millions of them."""
 STEP = 15
 LAYER_ANGLES = (15, 30, 45, 60, 75)
 LAYER_IMAGES = 100
 
 
 class AtAngle(NamedTuple):
-    """Figures on images turned by one angle."""
+    """Accuracy and pose error on images rotated by one angle."""
 
     degrees: int
     accuracy: float
-    """Percent, of the scores."""
+    """The accuracy of the scores in percent."""
     agreement_accuracy: float
-    """Percent, of the agreements."""
+    """The accuracy of the agreements in percent."""
     pose_error_mean: float
-    """Degrees between the true class's pose and that of the image as given, turned along."""
+    """The mean angle in degrees between the pose of the true class and the rotated pose of the original image."""
     pose_error_median: float
 
 
 class LayerAtAngle(NamedTuple):
-    """How far one layer is from turning along, inside the circle that stays in the picture.
+    """How far one layer is from equivariance, inside the disc that no rotation moves out of the image.
 
-    Capsules of the turned image against those of the image, turned on their grid by interpolation, which on a coarse
-    grid is itself a good part of the difference. Relative to the size of what is compared.
+    The capsules of the rotated image are compared with those of the original image, rotated on their grid by
+    interpolation, which on a coarse grid accounts for much of the error. Errors are relative to the norm of the
+    expected values.
     """
 
     layer: int
     degrees: int
     invariance: float
-    """Of the activations."""
+    """The error of the activations."""
     equivariance: float
-    """Of the poses, each weighted by its activation."""
+    """The error of the poses, each weighted by its activation."""
     control: float
-    """Of the same poses, left as they were: what no equivariance at all would give."""
+    """The error of the false claim that the same poses do not move: what a layer without equivariance would give."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """See the module. ``holds`` tells whether the exact part does."""
+    """What :func:`audit` found; ``holds`` says whether the exact part does."""
 
     model: str
     data: str
@@ -74,7 +75,7 @@ class Certificate:
 
     @property
     def failures(self) -> list[str]:
-        """What is not exact, each as a sentence."""
+        """What is not exact, each as a clause of a sentence."""
         found = []
         if self.exact.predictions_changed:
             found.append(f"{self.exact.predictions_changed} predictions change under quarter turns")
@@ -83,9 +84,8 @@ class Certificate:
             if not value < ALLOWED:
                 found.append(f"{_WORDS.get(name, name)} change by {value:.1e} (allowed {ALLOWED:g})")
         for number, layer in enumerate(self.exact_layers, 1):
-            worst = max(layer)
-            if not worst < ALLOWED_IN_LAYERS:
-                found.append(f"layer {number} changes by {worst:.1e} (allowed {ALLOWED_IN_LAYERS:g})")
+            if excess := [value for value in layer if not value < ALLOWED_IN_LAYERS]:  # NaN exceeds, too
+                found.append(f"layer {number} changes by {max(excess):.1e} (allowed {ALLOWED_IN_LAYERS:g})")
         return found
 
     @property
@@ -94,7 +94,7 @@ class Certificate:
         return not self.failures
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The certificate as plain values, for JSON."""
         plain = asdict(self)
         plain["exact"] = self.exact._asdict()
         plain["exact_layers"] = [layer._asdict() for layer in self.exact_layers]
@@ -111,13 +111,13 @@ _WORDS = {"activations": "agreements"}
 def audit(
     model: PoseModel, data: Dataset, *, step: int = STEP, watch: Callable[[str], None] | None = None
 ) -> Certificate:
-    """Measure everything on the given images.
+    """Measure the exactness and the quality of a model on the given images.
 
     Args:
-        model: to audit.
-        data: images of its classes.
-        step: degrees between the angles of the plot.
-        watch: is told what is being measured.
+        model: the model to audit; it is measured in eval mode, on its device and in its dtype.
+        data: images of the model's classes.
+        step: the distance in degrees between the measured angles.
+        watch: is called with the name of each measurement before it starts.
     """
     if not 1 <= step <= 180:
         raise ValueError(f"audit: step must be 1 to 180 degrees, but is {step}.")
@@ -126,29 +126,36 @@ def audit(
             f"{data.name} has the classes {', '.join(data.classes)}, but the model knows "
             f"{', '.join(model.card.classes)}: give images of the model's classes with --data."
         )
-    tell = watch or (lambda what: None)
-    network, still = on_cpu(model.network), _ready(model, data.images)
+    announce = watch or (lambda what: None)
+    still = _ready(model, data.images)
     seeded = torch.Generator().manual_seed(0)
     turned = _ready(model, data.images, 360 * torch.rand(len(still), generator=seeded))
-    both = torch.cat((still, turned))  # as they are, and where nothing lies on the grid
-    tell("quarter turns")
-    exact = exactness(network, both)
+    both = torch.cat((still, turned))  # rotated images too, in which nothing is aligned with the grid
     few = both[:: max(1, len(both) // LAYER_IMAGES)]
-    tell("quarter turns, layer by layer")
-    layers = layer_exactness(model.network.capsules, few)
-    angles = []
-    for degrees in range(0, 360, step):
-        tell(f"{degrees} degrees")
-        angles.append(_at_angle(model, data, degrees))
-    tell("any angle, layer by layer")
-    any_angle = [entry for degrees in LAYER_ANGLES for entry in layers_at_angle(model, data, degrees)]
+    with eval_mode(model):
+        announce("quarter turns")
+        exact = exactness(on_cpu(model.network), both)
+        announce("quarter turns, layer by layer")
+        layers = layer_exactness(lambda images: _capsules(model, images), few)
+        angles = []
+        for degrees in range(0, 360, step):
+            announce(f"{degrees} degrees")
+            angles.append(_at_angle(model, data, degrees))
+        announce("any angle, layer by layer")
+        any_angle = [entry for degrees in LAYER_ANGLES for entry in layers_at_angle(model, data, degrees)]
     return Certificate(
         model.card.name, data.name, len(data), exact, tuple(layers), tuple(angles), tuple(any_angle)
     )  # fmt: skip
 
 
+def _capsules(model: PoseModel, images: Tensor) -> list[Capsules]:
+    """The capsules after every layer, computed on the model's device and returned on the images'."""
+    layers = model.network.capsules(images.to(next(model.parameters())))
+    return [Capsules(layer.poses.to(images), layer.activations.to(images)) for layer in layers]
+
+
 def _ready(model: PoseModel, images: Tensor, degrees: Tensor | None = None) -> Tensor:
-    """In the network's size, turned there: at other angles nothing of the image is lost that its frame still holds."""
+    """Images in the network's format, rotated at that size so that the padding keeps their corners."""
     ready = model.prepare(images)
     return ready if degrees is None else rotate(ready, degrees.to(ready.dtype))
 
@@ -166,17 +173,16 @@ def _at_angle(model: PoseModel, data: Dataset, degrees: int, batch: int = 250) -
 
 @torch.no_grad()
 def layers_at_angle(model: PoseModel, data: Dataset, degrees: int) -> list[LayerAtAngle]:
-    """Every layer's figures at one angle, on some of the images."""
+    """Measure the equivariance of every layer at one angle, on some of the images."""
     images = data.images[:: max(1, len(data) // LAYER_IMAGES)][:LAYER_IMAGES]
     angles = torch.full((len(images),), float(degrees))
-    still = model.network.capsules(_ready(model, images))
-    turned = model.network.capsules(_ready(model, images, angles))
+    still, turned = _capsules(model, _ready(model, images)), _capsules(model, _ready(model, images, angles))
     found = []
     for number, (before, after) in enumerate(zip(still, turned, strict=True), 1):
         inside = _disc(before.activations)
         expected = turn_capsules(before, angles)
         apart = after.activations - expected.activations
-        weighted, expected_poses = _weighted(after), expected.poses  # poses already carry their activations
+        weighted, expected_poses = _weighted(after), expected.poses  # the latter are weighted already
         found.append(
             LayerAtAngle(
                 number,
@@ -190,7 +196,7 @@ def layers_at_angle(model: PoseModel, data: Dataset, degrees: int) -> list[Layer
 
 
 def turn_capsules(capsules: Capsules, degrees: Float[Tensor, " batch"]) -> Capsules:
-    """Capsules on a grid turned as a whole, by interpolation; poses come back times their activations."""
+    """Rotate capsules on a grid, positions and poses, by interpolation; returns poses weighted by their activations."""
     batch, count = capsules.activations.shape[:2]
     places = torch.cat((capsules.activations, _weighted(capsules).movedim(-1, 1).flatten(1, 2)), dim=1)
     moved = rotate(places, degrees.to(places.dtype))
@@ -204,7 +210,7 @@ def _weighted(capsules: Capsules) -> Tensor:
 
 
 def _disc(activations: Tensor) -> Tensor:
-    """1 on the grid's points whose turned place is on the grid for every angle."""
+    """1 at the grid points that stay on the grid under every rotation, 0 elsewhere."""
     side = activations.shape[-1]
     axis = torch.arange(side, dtype=activations.dtype) - (side - 1) / 2
     return (torch.hypot(axis[:, None], axis) <= max((side - 1) / 2, 0.5)).to(activations.dtype)

@@ -1,16 +1,16 @@
-"""What a user should know about a trained model."""
+"""The model card: what a user should know about a trained model."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from equicaps.data.dataset import is_printable
+from equicaps._checks import is_printable
 from equicaps.images.background import BACKGROUNDS, Background
 
 CONVENTION = (
-    "Angles are degrees, counter-clockwise as a person sees the image; an upright image of a class reads about 0. "
-    "Exact under turns by 90 degrees, approximate in between."
+    "Angles are in degrees, counter-clockwise as a person sees the image; an upright image of a class reads about 0. "
+    "Exact under rotations by multiples of 90 degrees, approximate in between."
 )
 
 
@@ -19,18 +19,19 @@ class Card:
     """The model card, stored with the weights.
 
     Attributes:
-        name: of the model.
-        task: one sentence.
-        data: what it was trained on.
-        classes: names, in the order of the scores.
-        zeros: for each class the angle in degrees that the network itself gives to upright images.
-        figures: name -> measured value, see ``command``.
-        command: what prints the figures.
-        licence: of weights and data.
-        frame: side to which images are brought before they are padded to the network's size.
-        background: of the training images, see :data:`~equicaps.images.background.BACKGROUNDS`; None if unknown.
-        training: the training's settings, for the record.
-        convention: what angles mean and what is exact.
+        name: the name of the model.
+        task: what the model does, in one sentence.
+        data: what the model was trained on.
+        classes: the names of the classes, in the order of the scores.
+        zeros: for each class, the angle in degrees that the network itself gives to upright images.
+        figures: measured values by name; see ``command``.
+        command: the command that prints the figures.
+        licence: the licence of the weights and the data.
+        frame: the side to which images are resized before they are padded to the network's size.
+        background: the background of the training images, one of :data:`~equicaps.images.background.BACKGROUNDS`;
+            None if unknown.
+        training: the settings of the training, for the record.
+        convention: what angles mean, and what is exact.
     """
 
     name: str
@@ -48,11 +49,11 @@ class Card:
 
     @classmethod
     def of(cls, name: str, content: Mapping[str, Any]) -> "Card":
-        """From what a model file says."""
+        """Build the card from the content of a model file; ``name`` is used if the file states none."""
         classes = tuple(map(str, content["classes"]))
         names = ("name", "task", "command", "licence", "frame", "background", "convention")
         texts = {key: content[key] for key in names if key in content}
-        if "ground" in content:  # its name in files of version 0.1
+        if "ground" in content:  # what files of version 0.1 call the background
             texts.setdefault("background", content["ground"])
         return cls(
             **{"name": name, "task": f"classifies {len(classes)} classes and says how they are rotated", **texts},
@@ -65,9 +66,11 @@ class Card:
 
     def __post_init__(self) -> None:
         if len(self.zeros) != len(self.classes):
-            raise ValueError(f"Card: {len(self.classes)} classes, but {len(self.zeros)} zero angles.")
+            raise ValueError(
+                f"Card: zeros must have one angle for each of {len(self.classes)} classes, but has {len(self.zeros)}."
+            )
         if not all(isinstance(zero, int | float) and math.isfinite(zero) for zero in self.zeros):
-            raise ValueError("Card: zeros must be angles in degrees.")
+            raise ValueError(f"Card: zeros must be finite angles in degrees, but are {self.zeros!r}.")
         if type(self.frame) is not int or self.frame < 1:
             raise ValueError(f"Card: frame must be a number of pixels, but is {self.frame!r}.")
         if self.background not in (None, *BACKGROUNDS):
@@ -76,7 +79,7 @@ class Card:
             )
         for name in ("name", "task", "data", "command", "licence", "convention"):
             if not isinstance(getattr(self, name), str):
-                raise ValueError(f"Card: {name} must be a text, but is {getattr(self, name)!r}.")
+                raise ValueError(f"Card: {name} must be a string, but is {getattr(self, name)!r}.")
             _check_printable(name, getattr(self, name))
         for name in self.classes:
             _check_printable("the name of a class", name)
@@ -84,16 +87,16 @@ class Card:
             _check_printable("the name of a figure", name)
         if not self.name or self.name in (".", "..") or any(sign in self.name for sign in "/\\"):
             raise ValueError(
-                f"Card: name must be one that a file can have, without folders, but is {self.name!r}. equicaps writes "
-                "no such names: do not trust this file."
+                f"Card: name must be a valid file name without folders, but is {self.name!r}. equicaps never writes "
+                "such names: do not trust this file."
             )
         if not all(isinstance(value, int | float) for value in self.figures.values()):
             raise ValueError("Card: figures must be numbers.")
 
 
 def _check_printable(what: str, text: str) -> None:
-    """Control characters could command a terminal, or cut off a file's name."""
+    """Raise if a text has control characters, which could control a terminal or cut off a file name."""
     if not is_printable(text):
         raise ValueError(
-            f"Card: {what} holds control characters, {text!r}. equicaps writes no such texts: do not trust this file."
+            f"Card: {what} contains control characters: {text!r}. equicaps never writes them: do not trust this file."
         )

@@ -1,6 +1,6 @@
-"""A trained network as a program without Python: ONNX or ``torch.export``, checked on the spot.
+"""Export a trained network as a program that runs without Python, ONNX or ``torch.export``, and check it on the spot.
 
-Inputs are ``images``, floats in [0, 1] of the network's size, any number of them; outputs are ``scores``,
+The input is ``images``, any number of images in [0, 1] of the network's size; the outputs are ``scores``,
 ``agreements`` and ``poses``. ONNX needs ``pip install 'equicaps[onnx]'``.
 """
 
@@ -26,43 +26,43 @@ from equicaps.errors import ExportError, MissingPackageError
 from equicaps.groups import SO2
 from equicaps.images.rotation import rotate
 from equicaps.inference.card import Card
-from equicaps.inference.model import PoseModel
-from equicaps.models import CapsOutput, GroupCapsNet
+from equicaps.inference.model import PoseModel, eval_mode
+from equicaps.models import GroupCapsNet
 
 if TYPE_CHECKING:
     import onnxruntime
 
 INPUT, OUTPUTS = "images", ("scores", "agreements", "poses")
 ALLOWED = 1e-5
-"""How far a program may be off the network; see :class:`Comparison`."""
+"""The largest difference allowed between a program and its network; see :class:`Comparison`."""
 ROUNDINGS = 3
-"""How often the network's own rounding a pose may be off: its own, and that of a program that rounds twice as much."""
+"""A pose may differ by this multiple of the network's own rounding: once its own, twice that of the program."""
 BATCHES = (1, 2, 7)
-"""Batch sizes that are tried besides all images at once."""
+"""The batch sizes that are tested besides large batches of all images."""
 
 Program = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
-"""From images to scores, agreements and poses."""
+"""A function from images to scores, agreements and poses."""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """The largest differences between a program and the network it was made from, both in float32.
 
-    Both round, in different orders; scores of size 10 carry about 1e-5 of that, so scores are compared relative to the
-    largest one. Poses of classes that the image does not show rest on little evidence and round more: they are
-    reported, but the pose that is part of the answer is the one of the predicted class.
+    Both round, in different orders. Scores of size 10 carry rounding errors of about 1e-5, so scores are compared
+    relative to the largest one. Poses of classes that the image does not show rest on little evidence and round more:
+    they are reported, but only the pose of the predicted class counts, because only that one is part of the answer.
 
     Attributes:
-        images: how many were compared.
-        labels_changed: images whose most probable class differs.
-        scores: relative to the largest score.
-        agreements: absolute; they lie in [0, 1].
-        poses: of the predicted class, where defined; absolute, of unit vectors.
-        all_poses: of every class, where defined.
-        precise: the program's scores (relative) and defined poses against the network computed in float64: the rounding
-            of the program alone.
-        rounding: the same as ``poses`` between the network itself in float32 and in float64. Poses that rest on little
-            evidence round more, in any program.
+        images: the number of images.
+        labels_changed: the number of images whose most probable class differs.
+        scores: the difference of the scores, relative to the largest score.
+        agreements: the difference of the agreements, which lie in [0, 1].
+        poses: the difference of the predicted class's pose, a unit vector, where it is defined.
+        all_poses: the same for the poses of all classes.
+        precise: the differences of the program's scores (relative) and defined poses from the network computed in
+            float64: the rounding of the program alone.
+        rounding: the difference of ``poses`` between the network itself in float32 and in float64. Poses that rest on
+            little evidence round more, in any program.
     """
 
     images: int
@@ -76,32 +76,35 @@ class Comparison:
 
     @property
     def holds(self) -> bool:
-        """No label changed, scores and agreements within :data:`ALLOWED`, poses within that or some roundings."""
-        close = max(self.scores, self.agreements) <= ALLOWED and self.poses <= max(ALLOWED, ROUNDINGS * self.rounding)
-        return self.labels_changed == 0 and close
+        """Whether no label changed and scores, agreements and poses agree up to rounding; false if one is NaN."""
+        close = self.scores <= ALLOWED and self.agreements <= ALLOWED
+        return self.labels_changed == 0 and close and self.poses <= max(ALLOWED, ROUNDINGS * self.rounding)
 
 
 class _ThreeOutputs(nn.Module):
-    """Without the reconstruction, which may be None."""
+    """The network without its reconstruction, which may be None."""
 
     def __init__(self, network: GroupCapsNet) -> None:
         super().__init__()
         self.network = network
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        output: CapsOutput = self.network(images)
+        output = self.network.classify(images)
         return output.scores, output.activations, output.poses
 
 
 def export_model(model: PoseModel, to: Literal["onnx", "torch"], data: Dataset) -> tuple[bytes, Comparison]:
-    """The content of an ``.onnx`` or ``.pt2`` file, and how it compares with the network on rotated images.
+    """Export a model in float32 and compare the program with the network on rotated images.
 
     Args:
-        model: to export.
+        model: the model to export; it stays unchanged.
         to: the format.
-        data: images to compare on.
+        data: the images to compare on.
+
+    Returns:
+        The content of an ``.onnx`` or ``.pt2`` file, and the comparison.
     """
-    network = model.network
+    network = copy.deepcopy(model.network).cpu().float().eval()
     if to == "onnx":
         content = to_onnx(network, notes_of(model.card))
         program = run_onnx(content)
@@ -112,35 +115,35 @@ def export_model(model: PoseModel, to: Literal["onnx", "torch"], data: Dataset) 
 
 
 def rotated_images(model: PoseModel, data: Dataset) -> Float[Tensor, "n channels size size"]:
-    """Images in the model's format, rotated by seeded angles."""
+    """Images in the model's format, rotated by seeded random angles."""
     ready, generator = model.prepare(data.images), torch.Generator().manual_seed(0)
     return rotate(ready, 360 * torch.rand(len(ready), generator=generator))
 
 
 def to_torch_export(network: GroupCapsNet) -> ExportedProgram:
-    """A program for ``torch.export.save``, for any batch size.
+    """Export a network as a program for ``torch.export.save``, for any batch size.
 
     Raises:
-        ExportError: if torch cannot export this network; the reason is its cause.
+        ExportError: if torch cannot export this network; the exporter's error is its cause.
     """
     config, side = network.body.config, network.image_size
     parameter = next(network.parameters())
     example = torch.zeros(2, config.in_channels, side, side, dtype=parameter.dtype, device=parameter.device)
-    with _explained("torch.export"), _quiet(), torch.no_grad():
+    with _explained("torch.export"), _quiet(), eval_mode(network), torch.no_grad():
         return torch.export.export(
             _ThreeOutputs(network).eval(), (example,), dynamic_shapes=({0: Dim("batch", min=1)},)
         )
 
 
 def to_onnx(network: GroupCapsNet, notes: dict[str, str] | None = None) -> bytes:
-    """An ONNX file for any batch size.
+    """Export a network as the content of an ONNX file, for any batch size.
 
     Args:
-        network: on the CPU.
-        notes: texts to store in the file, such as the classes.
+        network: a network on the CPU.
+        notes: texts to store in the file, such as the names of the classes.
 
     Raises:
-        ExportError: if torch cannot export this network; the reason is its cause.
+        ExportError: if torch cannot export this network; the exporter's error is its cause.
     """
     _require("onnx", "onnxscript")
     import onnx
@@ -153,22 +156,22 @@ def to_onnx(network: GroupCapsNet, notes: dict[str, str] | None = None) -> bytes
     assert made is not None
     model = made.model_proto
     for name, value in zip((INPUT, *OUTPUTS), (*model.graph.input, *model.graph.output), strict=True):
-        if value.name != name:  # pragma: no cover - guards against another exporter
-            raise RuntimeError(f"the exporter named {name!r} {value.name!r}.")
+        if value.name != name:  # pragma: no cover - guards against other versions of the exporter
+            raise ExportError(f"torch.onnx must name a value {name!r}, but named it {value.name!r}.")
     onnx.helper.set_model_props(model, notes or {})
     onnx.checker.check_model(model)
     return model.SerializeToString()
 
 
 def notes_of(card: Card) -> dict[str, str]:
-    """What a reader of an ONNX file needs to know, as texts."""
+    """What a user of an ONNX file needs to know, as strings."""
     angle = "degrees(atan2(pose_y, pose_x)) - zeros[class]"
     return {"classes": json.dumps(card.classes), "zeros": json.dumps(card.zeros), "frame": str(card.frame),
             "angle": angle, "convention": card.convention}  # fmt: skip
 
 
 def open_session(model: bytes, *, threads: int = 1) -> "onnxruntime.InferenceSession":
-    """onnxruntime on the CPU."""
+    """Open an ONNX model in onnxruntime on the CPU."""
     _require("onnxruntime")
     import onnxruntime
 
@@ -179,7 +182,7 @@ def open_session(model: bytes, *, threads: int = 1) -> "onnxruntime.InferenceSes
 
 
 def run_onnx(model: bytes) -> Program:
-    """The ONNX file as a function of tensors."""
+    """Wrap the content of an ONNX file as a function of tensors."""
     session = open_session(model)
 
     def run(images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -191,7 +194,7 @@ def run_onnx(model: bytes) -> Program:
 
 
 def run_exported(program: ExportedProgram) -> Program:
-    """The program, written and read again, as a function of tensors."""
+    """Wrap a program, after writing and reading it, as a function of tensors."""
     file = io.BytesIO(exported_bytes(program))
     with _quiet():
         module = torch.export.load(file).module()
@@ -199,7 +202,7 @@ def run_exported(program: ExportedProgram) -> Program:
 
 
 def exported_bytes(program: ExportedProgram) -> bytes:
-    """The content of a ``.pt2`` file."""
+    """The content of the program's ``.pt2`` file."""
     file = io.BytesIO()
     with _quiet():
         torch.export.save(program, file)
@@ -210,38 +213,39 @@ def exported_bytes(program: ExportedProgram) -> bytes:
 def compare(
     network: GroupCapsNet, program: Program, images: Float[Tensor, "n channels height width"], *, batch: int = 250
 ) -> Comparison:
-    """How far the program's answers are from the network's, at several batch sizes."""
+    """Compare a program's answers with the network's, at several batch sizes."""
     sizes = [size for size in BATCHES if size <= len(images)]
     parts = [*(images[:size] for size in sizes), *images.split(batch)]
-    precise = copy.deepcopy(network).double().eval()
-    changed, scores, agreements, answered, everywhere, largest = 0, 0.0, 0.0, 0.0, 0.0, 0.0
-    exact, rounding = [0.0, 0.0], 0.0
-    for number, part in enumerate(parts):
-        theirs, ours = program(part), network(part)
-        labels = ours.scores.argmax(-1)
-        changed += int((theirs[0].argmax(-1) != labels).sum()) if number >= len(sizes) else 0
-        largest = max(largest, ours.scores.abs().max().item())
-        scores = max(scores, _apart(theirs[0], ours.scores))
-        agreements = max(agreements, _apart(theirs[1], ours.activations))
-        difference = _pose_difference(theirs[2], ours.poses)
-        everywhere = max(everywhere, difference.max().item())
-        answered = max(answered, difference[torch.arange(len(part)), labels].max().item())
-        true = precise(part.double())
-        exact[0] = max(exact[0], _apart(theirs[0].double(), true.scores))
-        exact[1] = max(exact[1], _pose_difference(theirs[2].double(), true.poses).max().item())
-        own = _pose_difference(ours.poses.double(), true.poses)
-        rounding = max(rounding, own[torch.arange(len(part)), labels].max().item())
+    changed, differences = 0, []
+    with eval_mode(network):
+        precise = copy.deepcopy(network).double()
+        for number, part in enumerate(parts):
+            theirs, ours, exact = program(part), network.classify(part), precise.classify(part.double())
+            labels = ours.scores.argmax(-1)
+            if number >= len(sizes):  # the small batches repeat images
+                changed += int((theirs[0].argmax(-1) != labels).sum())
+            poses, own = _pose_difference(theirs[2], ours.poses), _pose_difference(ours.poses.double(), exact.poses)
+            of_labels = (torch.arange(len(part)), labels)
+            parts_differ = (
+                ours.scores.abs(),
+                (theirs[0] - ours.scores).abs(),
+                (theirs[1] - ours.activations).abs(),
+                poses[of_labels],
+                poses,
+                (theirs[0].double() - exact.scores).abs(),
+                _pose_difference(theirs[2].double(), exact.poses),
+                own[of_labels],
+            )
+            differences.append(torch.stack([values.max().double() for values in parts_differ]))
+    worst = torch.stack(differences).amax(0).tolist()  # amax keeps NaN, which must not pass for 0
+    largest, scores, agreements, answered, everywhere, exact_scores, exact_poses, rounding = worst
     size = largest or 1.0
-    return Comparison(
-        len(images), changed, scores / size, agreements, answered, everywhere, (exact[0] / size, exact[1]), rounding
-    )  # fmt: skip
-
-
-def _apart(a: Tensor, b: Tensor) -> float:
-    return (a - b).abs().max().item()
+    precision = (exact_scores / size, exact_poses)
+    return Comparison(len(images), changed, scores / size, agreements, answered, everywhere, precision, rounding)
 
 
 def _pose_difference(actual: Tensor, expected: Tensor) -> Tensor:
+    """The largest difference of each pose's coordinates, 0 where the expected pose is undefined."""
     defined = SO2().presence(expected) > 0.5
     return (actual - expected).abs().amax(-1) * defined
 
@@ -253,7 +257,7 @@ def _require(*packages: str) -> None:
 
 @contextlib.contextmanager
 def _explained(exporter: str) -> Iterator[None]:
-    """Exporters raise whatever the operator at fault does, over pages: the first line of it."""
+    """Turn an exporter's error, of any type and pages long, into one line."""
     try:
         yield
     except Exception as error:
@@ -266,7 +270,7 @@ def _explained(exporter: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporters' remarks about packages that are not needed and about their own future."""
+    """Silence the exporters, which comment on packages that are not needed and on their own future."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,5 +1,6 @@
-"""A trained network that takes images as people have them."""
+"""A trained network with its card, which takes images as people have them."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from equicaps.errors import FileError
 from equicaps.groups import SO2
 from equicaps.images.background import border_brightness, is_opposite
-from equicaps.images.prepare import ImageFormat, ImageLike, Images, fit, prepare, read, square
+from equicaps.images.prepare import ImageFormat, Images, fit, prepare, read, read_batch, square
 from equicaps.images.rotation import rotate
 from equicaps.inference.card import Card
 from equicaps.inference.prediction import Answer, Prediction
@@ -21,13 +21,13 @@ FileAnswer = tuple[Path, Answer | OSError]
 
 
 class PoseModel(nn.Module):
-    """A network that classifies images and says how they are rotated, with its card.
+    """A trained network that classifies images and predicts how they are rotated, with its card.
 
-    ``predict(rot90(x))`` gives the labels and confidences of ``predict(x)``, and angles that are larger by 90: exactly,
-    up to rounding. At other angles interpolation makes it approximate.
+    ``predict(rot90(x))`` gives the labels and confidences of ``predict(x)`` and angles that are larger by 90 degrees,
+    exactly up to rounding. For other rotations this is approximate.
 
     Args:
-        network: is put into eval mode.
+        network: the trained network, which is put into eval mode.
         card: what is known about it.
     """
 
@@ -44,70 +44,70 @@ class PoseModel(nn.Module):
 
     @property
     def image_size(self) -> int:
-        """The side of the images that the network takes; :meth:`predict` brings others to it."""
+        """The side of the images that the network takes; :meth:`predict` brings other images to it."""
         return self.network.image_size
 
     @property
     def format(self) -> ImageFormat:
-        """What :meth:`prepare` makes of images."""
+        """The format to which :meth:`prepare` brings images."""
         return ImageFormat(self.network.body.config.in_channels, self.image_size, self.card.frame)
 
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
-        """The network itself: scores, agreements and poses of every class, for images of its format."""
+        """The output of the network itself: scores, agreements and poses of every class, for images of its format."""
         output: CapsOutput = self.network(images)
         return output
 
     def prepare(self, images: Images) -> Float[Tensor, "n channels size size"]:
-        """Images of any kind, size and colour in the network's :attr:`format`."""
+        """Convert images of any kind, size and colour to the network's :attr:`format`."""
         return prepare(images, self.format)
 
     def predict(self, images: Images, *, batch_size: int = 250) -> Prediction:
-        """Class, confidence and angle of each image.
+        """Predict the class, its confidence and the angle of each image, whatever mode the model is in.
 
         Args:
-            images: paths, encoded bytes, Pillow images, or arrays and tensors of bytes or floats in [0, 1] with shape
-                (h, w), (n, h, w) or (n, c, h, w); of any size; one or a sequence.
-            batch_size: how many go through the network at once.
+            images: one image or a sequence of images of any size: paths, encoded bytes, Pillow images, or arrays and
+                tensors of bytes or floats in [0, 1] with shape (h, w), (n, h, w) or (n, c, h, w).
+            batch_size: how many images pass through the network at once.
         """
         return self.interpret(self._classify(self.prepare(images), batch_size))
 
     def predict_files(
         self, paths: Sequence[Path | str], *, invert: bool = False, batch_size: int = 32
     ) -> Iterator[FileAnswer]:
-        """Each file with its answer or, if it cannot be read, the reason; in order, some at a time in memory.
+        """Yield each file with its answer or, if it cannot be read, the error; in order, one batch in memory.
 
         Args:
             paths: image files.
-            invert: exchange bright and dark before anything else.
-            batch_size: how many at once.
+            invert: whether to exchange bright and dark first.
+            batch_size: how many images to read and predict at once.
         """
         for start in range(0, len(paths), batch_size):
-            opened = {Path(path): self._open(path, invert) for path in paths[start : start + batch_size]}
-            ready = [found[0] for found in opened.values() if not isinstance(found, OSError)]
+            opened = [(Path(path), self._open(path, invert)) for path in paths[start : start + batch_size]]
+            ready = [found[0] for _, found in opened if not isinstance(found, OSError)]
             answers = iter(self.interpret(self._classify(torch.cat(ready), batch_size)) if ready else ())
-            for path, found in opened.items():
+            for path, found in opened:
                 if isinstance(found, OSError):
                     yield path, found
                 else:
                     yield path, replace(next(answers), opposite_background=found[1])
 
     def _open(self, path: Path | str, invert: bool) -> tuple[Tensor, bool | None] | OSError:
-        """One file in the network's format, and whether its background is the opposite of what the model knows."""
+        """Read a file in the network's format, and whether its background is the opposite of the training images'."""
         try:
             [image] = read(path)
-        except (FileError, OSError) as error:
+        except OSError as error:
             return error
         image = 1 - image if invert else image
         return fit(image, self.format), is_opposite(self.card.background, border_brightness(image[0]))
 
     def interpret(self, output: CapsOutput) -> Prediction:
-        """What the network's output says."""
+        """Convert the network's output to a prediction."""
         confidence, labels = torch.softmax(output.scores, dim=-1).max(-1)
         poses = self.network.body.config.poses
         return Prediction(labels, confidence, self.angles(output, labels), output, self.classes, poses)
 
     def angles(self, output: CapsOutput, labels: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
-        """Degrees from the upright position of the given classes, in (-180, 180]; NaN without a pose."""
+        """The angles in degrees from the upright position of the given classes, in (-180, 180]; NaN without a pose."""
         if not self.network.body.config.poses:
             return torch.full_like(output.scores[:, 0], torch.nan)
         poses = output.poses[torch.arange(len(labels)), labels]
@@ -116,24 +116,21 @@ class PoseModel(nn.Module):
         degrees = 180 - (180 - degrees) % 360
         return torch.where(SO2().presence(poses) > 0.5, degrees, torch.nan)
 
-    def upright(self, images: Tensor | ImageLike, *, batch_size: int = 250) -> Float[Tensor, "n channels side side"]:
-        """Every image rotated back by its predicted angle and padded to a square; unchanged without a pose.
+    def upright(self, images: Images, *, batch_size: int = 250) -> Float[Tensor, "n channels side side"]:
+        """Pad images to squares and rotate each back by its predicted angle; without a pose it is not rotated.
 
         Whole quarter turns move pixels without loss, so an image and its quarter turns give the same result; only the
-        remainder, at most 45 degrees, is interpolated.
+        remainder, at most 45 degrees, is interpolated. The images must share one size.
         """
-        [originals] = read(images)
+        originals = read_batch(images)
         angles = self.predict(originals, batch_size=batch_size).angles.nan_to_num(0.0)
         return rotate(square(originals), -angles.to(originals))
 
     @torch.no_grad()
     def _classify(self, ready: Float[Tensor, "n channels size size"], batch_size: int) -> CapsOutput:
-        parameter, training = next(self.parameters()), self.training
-        self.eval()  # predictions never depend on the mode
-        try:
+        parameter = next(self.parameters())
+        with eval_mode(self):
             outputs = [self.network.classify(part.to(parameter)) for part in ready.split(batch_size)]
-        finally:
-            self.train(training)
         parts = zip(*(output[:3] for output in outputs), strict=True)
         return CapsOutput(*(torch.cat(part).float().cpu() for part in parts))
 
@@ -145,3 +142,15 @@ class PoseModel(nn.Module):
             f"PoseModel({self.card.name!r}: {len(self.classes)} classes ({names}), "
             f"images of {channels} x {size} x {size}, {count:,} parameters)"
         )
+
+
+@contextlib.contextmanager
+def eval_mode(module: nn.Module) -> Iterator[None]:
+    """Put a module into eval mode, and restore the mode of each of its submodules afterwards."""
+    training = [part for part in module.modules() if part.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True

@@ -1,4 +1,4 @@
-"""Trained models in files: shipped with the package, or written by a training."""
+"""Files of trained models: those shipped with the package and those that a training writes."""
 
 from collections.abc import Mapping
 from importlib.resources import files
@@ -12,16 +12,16 @@ from equicaps.inference.model import PoseModel
 from equicaps.models import Architecture, GroupCapsNet
 
 SHIPPED = ("digits", "digits-upright", "digits-plain")
-"""Models inside the package."""
+"""The models that come with the package."""
 MODEL = "model.safetensors"
-"""What a training writes into its folder."""
+"""The file that a training writes into its folder."""
 
 
 def load(name: str | Path) -> PoseModel:
-    """A trained model: one of :data:`SHIPPED`, or the ``model.safetensors`` of a training, or its folder.
+    """Load a trained model: one of :data:`SHIPPED`, the ``model.safetensors`` of a training, or its folder.
 
     ``model.predict(images)`` gives ``labels``, ``confidence`` and ``angles``; ``model.network`` is the
-    :class:`GroupCapsNet`, ``model.card`` says what is known about it.
+    :class:`GroupCapsNet`, and ``model.card`` says what is known about it.
     """
     path = _find(name)
     network, content = read_model(path)
@@ -33,9 +33,15 @@ def load(name: str | Path) -> PoseModel:
 
 
 def save_model(path: Path, network: GroupCapsNet, content: Mapping[str, Any]) -> None:
-    """Weights with their description: a config with ``model``, and ``classes``, ``data``, ``figures``.
+    """Write a network's weights with its description, from which :meth:`Card.of` builds the card.
 
-    Decoders, which only draw, are stored in half precision.
+    Decoders are stored in half precision, because no prediction depends on them.
+
+    Args:
+        path: the file to write.
+        network: the trained network.
+        content: the description: ``config`` (with the arguments of the architecture under ``model``), ``classes``,
+            ``data`` and ``figures``; everything else is optional.
     """
     tensors = {
         key: value.half() if key.startswith("decoder.") else value for key, value in network.state_dict().items()
@@ -44,7 +50,7 @@ def save_model(path: Path, network: GroupCapsNet, content: Mapping[str, Any]) ->
 
 
 def read_model(path: Path | str) -> tuple[GroupCapsNet, dict[str, Any]]:
-    """A trained network in eval mode, and everything that its file says about it."""
+    """Read a trained network, in eval mode, and the description that its file holds."""
     tensors, content = read_tensors(Path(path), "model")
     try:
         network = Architecture(**content["config"]["model"]).build(seed=0)
@@ -64,11 +70,11 @@ def _find(name: str | Path) -> Path:
     path = Path(name)
     if not path.exists():
         raise NotFoundError(
-            f"there is no model {str(name)!r}: give {', '.join(SHIPPED)}, or a file or folder of a training."
+            f"there is no model {str(name)!r}: give one of {', '.join(SHIPPED)}, or the file or folder of a training."
         )
     if path.is_dir() and not (path / MODEL).exists():
         raise NotFoundError(
-            f"{path} holds no {MODEL}: it is not the folder of a finished training; an interrupted one continues with "
-            "equicaps train DATA --resume --out FOLDER."
+            f"{path} holds no {MODEL}, so it is not the folder of a finished training; continue an interrupted one "
+            "with `equicaps train DATA --resume --out FOLDER`."
         )
     return path / MODEL if path.is_dir() else path

@@ -1,4 +1,4 @@
-"""What a model answers: for a batch of images, and for a single one."""
+"""The answers of a model: for a batch of images, and for a single image."""
 
 import math
 from collections.abc import Iterator
@@ -13,18 +13,19 @@ from equicaps.models import CapsOutput
 
 @dataclass(frozen=True)
 class Answer:
-    """The class and angle of one image, by both outputs of the network.
+    """The class and the angle of one image, according to both outputs of the network.
 
     Attributes:
         label: the class with the highest score.
         confidence: its probability.
-        angle: degrees counter-clockwise from the upright position of that class, in (-180, 180]; None without a pose.
+        angle: the angle in degrees, counter-clockwise from the upright position of that class, in (-180, 180]; None
+            without a pose.
         agreed_label: the class whose votes agree most; None for a network without poses.
-        agreement: of those votes, in [0, 1]; None likewise.
-        scores: of every class, before the softmax.
-        agreements: of every class; None likewise.
-        opposite_background: whether the background is bright where that of the training images was dark, or the other
-            way round; None if the model does not know.
+        agreement: the agreement of those votes, in [0, 1]; None for a network without poses.
+        scores: the score of every class, before the softmax.
+        agreements: the agreement of every class; None for a network without poses.
+        opposite_background: whether the background is bright where that of the training images is dark, or the
+            reverse; None if that is unknown.
     """
 
     label: str
@@ -42,11 +43,12 @@ class Prediction:
     """The classes and angles of a batch of images; iterating gives an :class:`Answer` for each.
 
     Attributes:
-        labels: position of the most probable class in ``classes``.
+        labels: the index of the most probable class in ``classes``.
         confidence: its probability.
-        angles: degrees counter-clockwise from the upright position of that class, in (-180, 180]; NaN without a pose.
-        output: all scores, agreements and poses of the network.
-        classes: their names.
+        angles: the angle in degrees, counter-clockwise from the upright position of that class, in (-180, 180]; NaN
+            without a pose.
+        output: the scores, agreements and poses of all classes.
+        classes: the names of the classes.
         has_poses: whether the network has poses; without them there are no angles and no agreements.
     """
 
@@ -59,7 +61,7 @@ class Prediction:
 
     @property
     def names(self) -> list[str]:
-        """The class of each image by name."""
+        """The name of each image's class."""
         return [self.classes[label] for label in self.labels.tolist()]
 
     def __len__(self) -> int:
@@ -83,7 +85,7 @@ class Prediction:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and texts, one entry for each image."""
+        """The class names and the answer for each image as plain values, for JSON; a missing angle is None."""
         return {"classes": list(self.classes), "answers": [asdict(answer) for answer in self]}
 
     def __repr__(self) -> str:
@@ -96,9 +98,9 @@ class Prediction:
 
 
 SHOWN = 6
-"""Answers in the ``repr`` of a prediction."""
+"""The number of answers that the ``repr`` of a prediction shows."""
 
 
 def format_angle(angle: float | None) -> str:
-    """Signed degrees; a dash without a pose."""
+    """The angle in signed degrees, or a dash without a pose."""
     return "–" if angle is None else f"{angle:+.1f}°"

@@ -1,4 +1,4 @@
-"""Speed of a model in images per CPU-second: comparable between machines that also do something else."""
+"""The speed of a network in images per CPU-second, which other work on the same machine affects little."""
 
 import time
 from collections.abc import Callable
@@ -10,11 +10,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from equicaps.inference.export import open_session, to_onnx
+from equicaps.inference.model import eval_mode
 from equicaps.models import GroupCapsNet
 
 
 class Speed(NamedTuple):
-    """One line of the table."""
+    """The speed of one task at one batch size."""
 
     what: str
     batch: int
@@ -25,31 +26,31 @@ def measure(
     network: GroupCapsNet, images: Tensor, *, seconds: float = 2.0, onnx: bool = True,
     watch: Callable[[str], None] | None = None,
 ) -> list[Speed]:  # fmt: skip
-    """Training step, inference, and inference in onnxruntime, on one thread.
+    """Measure a training step, inference, and inference in onnxruntime, on one thread.
 
     Args:
-        network: is left as it was.
-        images: in its size; their number is the batch.
-        seconds: CPU time for each line.
-        onnx: whether to export and measure that, too.
-        watch: is told what is being measured.
+        network: the network to measure; it stays unchanged.
+        images: images in its format; their number is the batch size.
+        seconds: the CPU time for each measurement.
+        onnx: whether to export the network and measure inference in onnxruntime as well.
+        watch: is called with the name of each measurement before it starts.
     """
-    tell, batch = watch or (lambda what: None), len(images)
+    announce, batch = watch or (lambda what: None), len(images)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        tell("training step")
+        announce("training step")
         found = [Speed("training step", batch, _speed(_training(network, images), batch, seconds))]
-        with torch.inference_mode():
+        with eval_mode(network), torch.inference_mode():
             for some in (images, images[:1]):
-                tell("inference")
+                announce("inference")
                 rate = _speed(lambda some=some: network(some), len(some), seconds)  # type: ignore[misc] # bound at once
                 found.append(Speed("inference, PyTorch", len(some), rate))
         if onnx:
-            tell("export")
+            announce("export")
             session = open_session(to_onnx(network))
             for some in (images, images[:1]):
-                tell("inference in onnxruntime")
+                announce("inference in onnxruntime")
                 feed = {"images": some.numpy()}
                 rate = _speed(lambda feed=feed: session.run(None, feed), len(some), seconds)  # type: ignore[misc] # bound at once
                 found.append(Speed("inference, ONNX Runtime", len(some), rate))
@@ -59,7 +60,7 @@ def measure(
 
 
 def _training(network: GroupCapsNet, images: Tensor) -> Callable[[], None]:
-    """Cross entropy, backward, AdamW, on a copy."""
+    """One step of a training with cross entropy and AdamW, on a copy of the network."""
     trained = deepcopy(network).train()
     optimizer = torch.optim.AdamW(trained.parameters(), lr=1e-4)
     labels = torch.arange(len(images)) % network.body.config.num_classes

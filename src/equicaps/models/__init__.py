@@ -1,4 +1,4 @@
-"""Networks, each with its config in one file."""
+"""The networks; each is defined in one file together with its config."""
 
 from equicaps.models.architecture import Architecture
 from equicaps.models.network import PRESETS, GroupCapsNet

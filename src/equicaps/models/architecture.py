@@ -1,4 +1,4 @@
-"""Which network, as plain values: what a config or a model file stores."""
+"""Which network to build, as the plain values that configs and model files store."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Architecture:
         check_choice("preset", self.preset, tuple(PRESETS))
 
     def build(self, seed: int) -> GroupCapsNet:
-        """The network with seeded weights; leaves torch's global generator as it was."""
+        """Build the network with seeded weights; torch's global generator stays unchanged."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return GroupCapsNet.from_preset(

@@ -8,7 +8,7 @@ from equicaps.models.output import CapsOutput
 
 
 class Decoder(nn.Module):
-    """The three-layer MLP of Section 6.2 on convolution outputs, agreements and poses."""
+    """The three-layer MLP of Section 6.2, which reads class probabilities, agreements and poses."""
 
     def __init__(
         self, num_classes: int, channels: int, size: tuple[int, int], hidden: tuple[int, int] = (256, 512)
@@ -26,7 +26,7 @@ class Decoder(nn.Module):
         )
 
     def forward(self, output: CapsOutput) -> Float[Tensor, "batch channels height width"]:
-        """The image that the class capsules stand for; turn ``output.poses`` to turn it."""
+        """The image that the class capsules describe; rotating ``output.poses`` rotates it."""
         code = torch.cat((torch.softmax(output.scores, dim=-1), output.activations, output.poses.flatten(1)), dim=-1)
         image: Tensor = self.layers(code)
         return image.unflatten(1, self.shape)

@@ -22,20 +22,21 @@ PRESETS: dict[str, tuple[type[PaperConfig] | type[SteerableConfig], dict[str, in
     "capsules_only": (PaperConfig, {"features": False}),
     "plain_cnn": (PaperConfig, {"poses": False}),
 }
-"""Name of a network -> its config: flagship and paper, each also as capsules alone and without poses."""
+"""The config of each preset: the steerable and the paper's network, each also without features and without poses."""
 
 
 class GroupCapsNet(nn.Module):
-    """Images to class scores, agreements and poses; scores and agreements do not change when the image is turned.
+    """Maps images to class scores, agreements and poses, such that rotating an image rotates only its poses.
 
-    Exact for turns by 90 degrees up to rounding, approximate in between. In float32 rounding changes scores of trained
-    networks by less than 1e-4 (``equicaps.metrics.exactness`` measures it). See ``docs/steerable.md``.
+    This is exact up to rounding for rotations by multiples of 90 degrees and approximate in between. In float32,
+    rounding changes the scores of trained networks by less than 1e-4 (``equicaps.metrics.exactness`` measures it). See
+    ``docs/steerable.md``.
 
     Args:
-        body: images to class capsules.
-        image_size: the size that images are brought to by those who prepare them, and that a decoder writes.
-        pad: pad images of other than legal sizes with zeros instead of refusing them.
-        decoder: whether to reconstruct the image.
+        body: the part that maps images to class capsules.
+        image_size: the side to which images are brought before they reach the network, and of the decoder's images.
+        pad: whether to pad images of other sizes with zeros instead of refusing them.
+        decoder: whether to reconstruct the images.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class GroupCapsNet(nn.Module):
         self.body = body
         self.pad = pad
         self.image_size = image_size
-        self._warned = False  # about values out of range: once is enough
+        self._warned = False  # the warning about pixels out of range is given once
         config = body.config
         if not pad:
             check_size(image_size, image_size, config.grid)
@@ -57,7 +58,7 @@ class GroupCapsNet(nn.Module):
         cls, name: str, *, num_classes: int = 10, in_channels: int = 1, image_size: int = 32, pad: bool = False,
         decoder: bool = False,
     ) -> "GroupCapsNet":  # fmt: skip
-        """A network by name, see :data:`PRESETS`."""
+        """Build the network of a preset, one of :data:`PRESETS`."""
         if name not in PRESETS:
             raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(map(repr, PRESETS))}.")
         make, options = PRESETS[name]
@@ -66,16 +67,16 @@ class GroupCapsNet(nn.Module):
         return cls(body, image_size=image_size, pad=pad, decoder=decoder)
 
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
-        """Class capsules of a batch of images in [0, 1]."""
+        """The class capsules of a batch of images in [0, 1], with a reconstruction if there is a decoder."""
         return self._decoded(self.classify(images))
 
     def classify(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
-        """The same without a reconstruction."""
+        """The class capsules without a reconstruction."""
         output: CapsOutput = self.body(self.prepare(images))
         return output
 
     def explain(self, images: Float[Tensor, "batch channels height width"]) -> tuple[CapsOutput, list[Capsules]]:
-        """Class capsules and the capsules after every layer, for the price of one of them."""
+        """The class capsules and the capsules after every layer, computed in one pass."""
         ready = self.prepare(images)
         capsules = self.body.capsules(ready)
         return self._decoded(self.body.answer(ready, capsules)), capsules
@@ -85,7 +86,7 @@ class GroupCapsNet(nn.Module):
         return self.body.capsules(self.prepare(images))
 
     def parameter_counts(self) -> tuple[int, int]:
-        """Of the body, which gives all answers, and of the decoder, which only training needs; 0 without one."""
+        """The numbers of parameters of the body and of the decoder (0 without one), which predictions do not need."""
         decoder = () if self.decoder is None else self.decoder.parameters()
         return sum(p.numel() for p in self.body.parameters()), sum(p.numel() for p in decoder)
 
@@ -93,7 +94,7 @@ class GroupCapsNet(nn.Module):
         return output if self.decoder is None else output._replace(reconstruction=self.decoder(output))
 
     def prepare(self, images: Tensor) -> Tensor:
-        """Check images and, with ``pad``, bring them to a legal size."""
+        """Check the images and, with ``pad``, pad them to a legal size."""
         config = self.body.config
         check_images(images, config.in_channels, next(self.parameters()).dtype)
         if not torch.compiler.is_compiling():
@@ -103,6 +104,6 @@ class GroupCapsNet(nn.Module):
                 warnings.warn(concern, stacklevel=2)
         if self.pad:
             return pad_to_legal(images, config.grid)
-        if tuple(images.shape[-2:]) != (self.image_size, self.image_size):  # which the constructor has checked
+        if tuple(images.shape[-2:]) != (self.image_size, self.image_size):  # the constructor has checked that one
             check_size(images.shape[-2], images.shape[-1], config.grid)
         return images

@@ -18,12 +18,12 @@ from equicaps.nn.transform_mlp import TransformKernel
 
 @dataclass(frozen=True)
 class PaperConfig:
-    """Five layers of 2x2 blocks with stride 2, each a capsule layer paired with a pose-indexed convolution.
+    """The architecture of Section 6.1: five capsule layers on 2x2 blocks, each paired with a pose-aligned convolution.
 
-    ``features`` off leaves the capsules alone: scores are the agreements. ``poses`` off leaves the convolutions alone,
-    evaluated at the identity: the paper's CNN(*), which reads 16 of the 25 control points of each kernel. Capsules have
-    144,410 parameters with the MLP generator (144,970 with ``TransformLinear()``; the paper says 145k), spline
-    convolutions 106,154 (the paper says 90k).
+    Without ``features`` only the capsules remain, and the scores are the agreements. Without ``poses`` only the
+    convolutions remain, evaluated at the identity: the paper's CNN(*), which reads 16 of the 25 control points of each
+    kernel. The capsules have 144,410 parameters with the MLP generator (144,970 with ``TransformLinear()``; the paper
+    says 145k), the spline convolutions 106,154 (the paper says 90k).
     """
 
     num_classes: int = 10
@@ -43,7 +43,7 @@ class PaperConfig:
 
 
 class PaperNet(nn.Module):
-    """Image to class capsules; on larger images than 32x32 the class capsules of all blocks are averaged."""
+    """The paper's network, from images to class capsules, which are averaged over all blocks of a larger image."""
 
     def __init__(self, config: PaperConfig) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class PaperNet(nn.Module):
         return self.answer(images, self.capsules(images))
 
     def answer(self, images: Float[Tensor, "batch channels height width"], capsules: list[Capsules]) -> CapsOutput:
-        """The same from the images' :meth:`capsules`."""
+        """The output of :meth:`forward`, computed from the images and their :meth:`capsules`."""
         capsules = capsules if self.config.poses else self._upright(images)
         poses, agreement = whole_image(capsules[-1])
         scores = agreement
@@ -81,7 +81,7 @@ class PaperNet(nn.Module):
         return CapsOutput(scores.flatten(1), agreement.flatten(1), poses.flatten(1, 3))
 
     def _upright(self, images: Float[Tensor, "batch channels height width"]) -> list[Capsules]:
-        """The identity everywhere, with full activation."""
+        """Capsules at the identity with activation 1, for the network without poses."""
         height, width = images.shape[-2:]
         grids = []
         for level, convolution in enumerate(self.convolutions, 1):
@@ -92,7 +92,7 @@ class PaperNet(nn.Module):
 
 
 def whole_image(capsules: Capsules) -> Capsules:
-    """One capsule for all blocks of a large image: the mean pose and, as far as poses agree, the mean activation."""
+    """Merge the blocks of a large image into one: the mean pose, and the mean activation as far as the poses agree."""
     if capsules.activations.shape[-2:] == (1, 1):
         return capsules
     group, (poses, activations) = SO2(), (capsules.poses.flatten(2, 3), capsules.activations.flatten(2))

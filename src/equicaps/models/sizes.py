@@ -1,4 +1,4 @@
-"""Which image sizes are exact under 90 degrees, and how to get there."""
+"""The image sizes at which a network is exact under quarter turns, and padding to them."""
 
 from collections.abc import Callable
 
@@ -7,15 +7,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 REACH = 4096
-"""How far above a side a legal one is looked for."""
+"""How far above a given side to search for a legal one."""
 
 
 def legal_sizes(grid: Callable[[int], int | None], near: int) -> list[int]:
-    """The sides nearest to ``near``, below (or equal) and above, that blocks divide evenly.
+    """The nearest sides at or below and at or above ``near`` at which quarter turns are exact.
 
     Args:
-        grid: from the side of an image to that of the last grid, None where a quarter turn would not be exact.
-        near: the side in question.
+        grid: maps the side of an image to that of the last grid, or to None where a quarter turn would not be exact.
+        near: the side to start from.
     """
 
     def legal(side: int) -> bool:
@@ -28,7 +28,7 @@ def legal_sizes(grid: Callable[[int], int | None], near: int) -> list[int]:
 
 
 def check_size(height: int, width: int, grid: Callable[[int], int | None]) -> None:
-    """Raise, naming the nearest legal sizes, unless blocks divide both sides evenly."""
+    """Raise an error that names the nearest legal sizes unless quarter turns are exact at this size."""
     for name, side in (("height", height), ("width", width)):
         nearest = legal_sizes(grid, side)
         if side not in nearest:
@@ -42,7 +42,7 @@ def check_size(height: int, width: int, grid: Callable[[int], int | None]) -> No
 def pad_to_legal(
     images: Float[Tensor, "batch channels height width"], grid: Callable[[int], int | None]
 ) -> Float[Tensor, "batch channels h w"]:
-    """Pad to the next legal size, see :func:`pad_to`."""
+    """Pad images to the next legal size; see :func:`pad_to`."""
     height, width = (max(legal_sizes(grid, side), default=0) for side in images.shape[-2:])
     if height < images.shape[-2] or width < images.shape[-1]:
         raise ValueError(f"no legal size at or above {tuple(images.shape[-2:])} was found: these blocks fit no image.")
@@ -52,9 +52,10 @@ def pad_to_legal(
 def pad_to(
     images: Float[Tensor, "batch channels _h _w"], height: int, width: int
 ) -> Float[Tensor, "batch channels {height} {width}"]:
-    """Zeros around the centre; where an odd number of rows is missing, neighbours are averaged first.
+    """Pad images with zeros equally on opposite sides, or crop them so; commutes with quarter turns.
 
-    Padding one side more than the other would not be symmetric: the average sits between two pixels.
+    Where the sizes differ by an odd number, neighbouring pixels are averaged first, which moves the grid by half a
+    pixel: padding one side more than the other would not be symmetric.
     """
     if (height - images.shape[-2]) % 2:
         images = F.avg_pool2d(images, (2, 1), stride=1, padding=(1, 0))

@@ -1,4 +1,4 @@
-"""The flagship: steerable capsules all the way (DESIGN.md, section 6)."""
+"""The flagship architecture: steerable capsules in every layer (``docs/steerable.md``)."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from equicaps.numerics import NO_EVIDENCE, safe_reciprocal
 
 @dataclass(frozen=True)
 class Block:
-    """One layer of capsules."""
+    """The shape of one layer of steerable capsules."""
 
     capsules: int
     kernel_size: int
@@ -27,10 +27,10 @@ class Block:
 
 @dataclass(frozen=True)
 class SteerableConfig:
-    """Layers of a steerable network.
+    """The layers of a steerable network.
 
-    ``features`` off leaves the capsules alone: an activation is the agreement of the votes. ``poses`` off is the same
-    network without poses, an ordinary CNN.
+    Without ``features`` only the capsules remain, and an activation is the agreement of the votes. Without ``poses``
+    it is an ordinary CNN.
     """
 
     num_classes: int = 10
@@ -62,7 +62,11 @@ class SteerableConfig:
 
 
 class SteerableNet(nn.Module):
-    """Image to class capsules. Any legal size: the last maps are averaged, as moments, before the class capsules."""
+    """The steerable network, from images to class capsules.
+
+    Images may have any legal size: the last layer's features and weighted poses are averaged over the grid before the
+    class capsules.
+    """
 
     def __init__(self, config: SteerableConfig) -> None:
         super().__init__()
@@ -87,7 +91,7 @@ class SteerableNet(nn.Module):
         return self.answer(images, self.capsules(images))
 
     def answer(self, images: Float[Tensor, "batch channels height width"], capsules: list[Capsules]) -> CapsOutput:
-        """The same from the images' :meth:`capsules`."""
+        """The output of :meth:`forward`, computed from the images and their :meth:`capsules`."""
         last = average(capsules[-1])
         if self.config.features:
             at = None if self.config.poses else identity_poses(images, self.config.num_classes, 1, 1)
@@ -125,7 +129,7 @@ def _layer(width: int, order: int, block: Block, *, needs_pose: bool) -> Steerab
 
 
 def average(capsules: Capsules) -> Capsules:
-    """The capsules of the whole image: mean feature, and mean pose weighted by the features."""
+    """Average the capsules over the grid: the mean features, and the mean poses weighted by the features."""
     poses, activations = capsules
     feature = activations.mean((-2, -1), keepdim=True)
     weighted = (poses * activations.unsqueeze(-1)).mean((2, 3), keepdim=True)

@@ -11,22 +11,22 @@ from torch.nn import functional as F
 
 
 def processes() -> int:
-    """How many processes train together: the size of torch's process group, 1 without one."""
+    """The number of processes that train together: the size of torch's process group, or 1 without one."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 class BatchNorm2d(nn.BatchNorm2d):
     """``torch.nn.BatchNorm2d`` whose statistics in training are those of all processes' batches together.
 
-    So two processes with half a batch each train the same network as one with the whole batch. Without a process group,
-    and in eval mode, it is torch's. Unlike ``torch.nn.SyncBatchNorm`` it also runs on CPUs. Every process must hold a
-    batch of the same size.
+    Two processes with half a batch each therefore train the same network as one process with the whole batch. Without a
+    process group, and in eval mode, it does exactly what torch's does. Unlike ``torch.nn.SyncBatchNorm`` it also runs
+    on CPUs. Every process must hold a batch of the same size.
     """
 
     def forward(
         self, input: Float[Tensor, "batch channels height width"]
     ) -> Float[Tensor, "batch channels height width"]:
-        """Normalise."""
+        """Normalise with the statistics of all processes, or in eval mode with the running ones."""
         if not self.training or processes() == 1:
             return super().forward(input)
         assert self.running_mean is not None
@@ -45,7 +45,7 @@ class BatchNorm2d(nn.BatchNorm2d):
 class _Normalise(torch.autograd.Function):
     r""":math:`\gamma (x - \mu)/\sqrt{v + \varepsilon} + \beta` with mean and variance over all processes.
 
-    Its derivative is that of normalising with constants, minus its projections onto 1 and :math:`\hat x`, which are
+    The derivative is that of normalising with constants, minus its projections onto 1 and :math:`\hat x`, which are
     sums over all processes.
     """
 

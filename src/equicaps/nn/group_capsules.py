@@ -1,4 +1,4 @@
-"""The group capsule layer."""
+"""The group capsule layer (Algorithm 1)."""
 
 import math
 
@@ -18,18 +18,18 @@ class GroupCapsules(nn.Module):
     r"""Algorithm 1 with trainable transformations: votes :math:`v_{ij} = p_i \circ t_{ij}`, then :func:`route`.
 
     Theorems 1 and 2, for every g in the group: poses move with the input, ``layer(g ∘ P, a).poses == g ∘ layer(P,
-    a).poses``, and activations do not change. Layers can be stacked; the property is transitive. Where it stops being
-    exact: where a mean is undefined, and in groups with ``mean_is_closed = False`` where a mean leaves the group.
+    a).poses``, and activations do not change. Layers can be stacked, since the property is transitive. It stops being
+    exact where a mean is undefined and, in groups with ``mean_is_closed = False``, where a mean leaves the group.
 
     Args:
-        group: the poses' group.
-        in_capsules: n, input capsules.
-        out_capsules: m, output capsules.
-        iterations: of routing; 0 is the control without routing.
-        sigma: σ and the starting values of its parameters, which are trained.
-        agreement: see :func:`route`.
-        device: of the parameters.
-        dtype: of the parameters.
+        group: the group of the poses.
+        in_capsules: n, the number of input capsules.
+        out_capsules: m, the number of output capsules.
+        iterations: the number of routing iterations; 0 is the control without routing.
+        sigma: σ and the initial values of its parameters, which are trained.
+        agreement: see :func:`equicaps.functional.route`.
+        device: where the parameters live.
+        dtype: the precision of the parameters.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class GroupCapsules(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new transformations, spread over the group around the identity, and start σ anew."""
+        """Draw new transformations, spread over the group around the identity, and reset σ."""
         nn.init.normal_(self.raw_transforms, std=1 / math.sqrt(self.group.algebra_dim))
         self.trained_sigma.reset_parameters()
 
     @property
     def sigma(self) -> Sigma:
-        """σ with the parameters as they are now."""
+        """σ with the current parameters."""
         return self.trained_sigma.value
 
     @property

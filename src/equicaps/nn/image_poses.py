@@ -9,14 +9,14 @@ from equicaps.functional.image_poses import GradientMethod, gradient_taps, image
 
 
 class ImagePoses(nn.Module):
-    """Poses and activations of SO(2) capsules from image gradients (Section 6.1); has no parameters.
+    """Poses and activations of SO(2) capsules from image gradients (Section 6.1); without parameters.
 
-    A turn of the image by 90, 180 or 270 degrees turns grid and poses, to the bit. Other angles resample the image:
-    there ``"gaussian"`` is the rounder choice.
+    When the image is rotated by a quarter turn, the grid and the poses rotate with it, to the bit. Other angles
+    resample the image; there ``"gaussian"`` is closer to isotropic.
 
     Args:
         method: ``"sobel"`` (paper) or ``"gaussian"``, the derivative of a Gaussian.
-        sigma: of the Gaussian, in pixels; Sobel's operator has none.
+        sigma: the standard deviation of the Gaussian in pixels; Sobel's operator does not use it.
     """
 
     def __init__(self, method: GradientMethod = "sobel", sigma: float = 1.0) -> None:
@@ -30,11 +30,11 @@ class ImagePoses(nn.Module):
         check_floating("ImagePoses", "images", images)
         if images.ndim != 4 or 0 in images.shape[1:]:
             raise ValueError(
-                "ImagePoses: `images` must have shape (batch, channels, height, width), no channel or side of 0, "
-                f"but has shape {tuple(images.shape)}."
+                "ImagePoses: `images` must have shape (batch, channels, height, width) with a channel and a pixel at "
+                f"least, but has shape {tuple(images.shape)}."
             )
         return image_poses(images, self.taps)
 
     def extra_repr(self) -> str:
-        """The method."""
+        """The method and, for a Gaussian, its width."""
         return repr(self.method) if self.method == "sobel" else f"{self.method!r}, sigma={self.sigma:g}"

@@ -1,4 +1,4 @@
-"""Kernels ψ of the sparse group convolution: what :class:`equicaps.nn.PoseConv2d` trains."""
+"""Kernels ψ of the sparse group convolution, whose coefficients :class:`equicaps.nn.PoseConv2d` trains."""
 
 import math
 from abc import ABC, abstractmethod
@@ -13,16 +13,16 @@ from equicaps.functional.sparse_convolution import harmonic_convolution, rings, 
 
 @dataclass(frozen=True)
 class PoseKernel(ABC):
-    """A family of functions of the plane, linear in its coefficients."""
+    """A family of functions on the plane that are linear in their coefficients."""
 
     @abstractmethod
     def shape(self, kernel_size: int) -> tuple[int, ...]:
-        """Of the coefficients of one function."""
+        """The shape of the coefficients of one function."""
 
     @property
     @abstractmethod
     def gain(self) -> float:
-        """Standard deviation of a function's value for coefficients of standard deviation 1, roughly."""
+        """The approximate standard deviation of a function's value for coefficients of standard deviation 1."""
 
     @abstractmethod
     def convolve(
@@ -38,11 +38,11 @@ class PoseKernel(ABC):
 
 @dataclass(frozen=True)
 class SplineKernel(PoseKernel):
-    """The paper's choice: a tensor product of B-splines over the disc of the turned window (Fey et al., 2018).
+    """The paper's choice: a tensor product of B-splines over the disc of the rotated window (Fey et al., 2018).
 
     Args:
         degree: 1, 2 or 3.
-        size: control points along each axis.
+        size: the number of control points along each axis.
     """
 
     degree: int = 1
@@ -56,7 +56,7 @@ class SplineKernel(PoseKernel):
             raise ValueError(f"SplineKernel: `size` must exceed the degree {self.degree}, but is {self.size}.")
 
     def shape(self, kernel_size: int) -> tuple[int, ...]:
-        """Control points along x and y, whatever the window."""
+        """The numbers of control points along x and y, whatever the size of the window."""
         return (self.size, self.size)
 
     @property
@@ -90,7 +90,7 @@ class HarmonicKernel(PoseKernel):
         check_count("HarmonicKernel", "order", self.order)
 
     def shape(self, kernel_size: int) -> tuple[int, ...]:
-        """2M + 1 real coefficients on every ring; at the centre of an odd window only the first counts."""
+        """2M + 1 real coefficients for every ring; at the centre of an odd window only the first counts."""
         return (2 * self.order + 1, len(rings(kernel_size)))
 
     @property

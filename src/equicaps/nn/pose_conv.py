@@ -14,20 +14,20 @@ _PAPER = SplineKernel()
 
 
 class PoseConv2d(nn.Module):
-    r"""Convolution that turns every window by the pose of its output capsule (Section 4, Theorem 3).
+    r"""Convolution that rotates every window by the pose of its output capsule (Section 4, Theorem 3).
 
     .. math:: \mathrm{out}_j(x) = b_j + \sum_u \sum_c f_c(x + u)\, ψ_{jc}(p_j(x)^{-1} u)
 
-    Turn features and poses together by 90 degrees: the output moves with the grid and does not change otherwise, exact
-    to rounding, whatever the kernel. Multiply the output with the activations of the capsules to weight it by
-    agreement. With ``kernel_size=2, stride=2`` it pairs with :class:`SpatialCapsules2d` of the same block structure.
+    When features and poses are rotated together by a quarter turn, the output moves with the grid and does not change
+    otherwise, up to rounding, whatever the kernel. Multiply the output by the activations of the capsules to weight it
+    by agreement. With ``kernel_size=2, stride=2`` it pairs with :class:`SpatialCapsules2d` of the same block structure.
 
     Args:
-        in_channels: feature maps in.
-        out_channels: feature maps out, one for each capsule.
-        kernel_size: of the square window.
-        stride: of the windows; they must reach from edge to edge.
-        padding: zeros around the features.
+        in_channels: the number of input feature maps.
+        out_channels: the number of output feature maps, one for each capsule.
+        kernel_size: the side of the square windows.
+        stride: the stride of the windows, which must reach from edge to edge.
+        padding: the width of the border of zeros around the features.
         kernel: the family of ψ: :class:`SplineKernel` (paper) or :class:`HarmonicKernel`.
     """
 
@@ -67,7 +67,7 @@ class PoseConv2d(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new kernels whose values have the variance that suits a ReLU, and set the bias to zero."""
+        """Draw new kernels whose values have the right variance for a ReLU, and set the bias to zero."""
         fan_in = self.in_channels * self.kernel_size**2
         nn.init.normal_(self.weight, std=math.sqrt(2 / fan_in) / self.kernel.gain)
         nn.init.zeros_(self.bias)

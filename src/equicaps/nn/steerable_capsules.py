@@ -30,21 +30,22 @@ class SteerableCapsules2d(nn.Module):
     :math:`\kappa(|u|) e^{i(m-n)\theta_u}` to responses :math:`Y_{jm}`, m up to M. Then
     :math:`p_j = Y_{j1} / |Y_{j1}|` and :math:`f_j = \mathrm{norm}(\sum_m \mathrm{Re}(p_j^{-m} Y_{jm}))`.
 
-    When the input capsules are turned by 90 degrees (maps and poses), poses turn with them and activations do not
-    change but for their place: exactly, whatever M, N and the rings are, on grids that a turn maps onto themselves
-    (``(size + 2 * padding - kernel_size) % stride == 0``). At other angles up to resampling.
+    When the input capsules (maps and poses) are rotated by a quarter turn, poses rotate with them, and activations only
+    move with the grid: exactly, whatever M, N and the rings are, on grids that a quarter turn maps onto themselves
+    (``(size + 2 * padding - kernel_size) % stride == 0``). At other angles this holds up to resampling.
 
     Args:
-        in_capsules: input capsules, or image channels when ``in_order`` is 0.
-        out_capsules: output capsules.
-        kernel_size: of the window.
-        stride: of the window.
-        in_order: N; 0 reads no poses.
+        in_capsules: the number of input capsules, or of image channels when ``in_order`` is 0.
+        out_capsules: the number of output capsules.
+        kernel_size: the side of the square windows.
+        stride: the stride of the windows.
+        in_order: N; with 0, poses are not read.
         out_order: M, at least 1.
-        pool: low-pass filter the moments to half the resolution first.
-        padding: of zeros around moments, of their border around images; by default (kernel_size - 1) // 2.
-        needs_pose: whether activations vanish where the pose is undefined. Seen from the centre of something that half
-            a turn does not change, every pose is: without this its capsule keeps :math:`Y_{j0}`, which needs none.
+        pool: whether to halve the resolution of the moments with a low-pass filter first.
+        padding: the width of the border, zeros around moments and repeated pixels around images; by default
+            (kernel_size - 1) // 2.
+        needs_pose: whether activations vanish where the pose is undefined. It is undefined at the centre of anything
+            that looks the same after half a turn; without this, its capsule keeps :math:`Y_{j0}`, which needs no pose.
     """
 
     pose_power: Tensor
@@ -86,25 +87,25 @@ class SteerableCapsules2d(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights such that responses have about the size of the moments, and forget what was seen."""
+        """Draw new weights that give responses about the size of the moments, and reset the running statistics."""
         nn.init.normal_(self.weight, std=1 / math.sqrt(self.in_capsules * len(self.basis) / (2 * self.out_order + 1)))
         self.norm.reset_parameters()
         self.pose_power.fill_(1.0)
 
     @property
     def kernel(self) -> Float[Tensor, "rows columns k k"]:
-        """The real convolution kernel: responses by moments, capsules innermost."""
+        """The real convolution kernel, from moments to responses, with capsules innermost."""
         size = self.kernel_size
         kernel = torch.einsum("jcp,pabk->ajbck", self.weight, self.basis.flatten(3))
         return kernel.flatten(0, 1).flatten(1, 2).unflatten(-1, (size, size))
 
     def forward(self, capsules: Capsules, at: Float[Tensor, "batch out h w 2"] | None = None) -> Capsules:
-        """Poses by agreement, activations by group convolution there.
+        """Poses by agreement, and activations by group convolution at these poses.
 
-        Activations are normalised, not rectified, and with ``needs_pose`` 0 where the pose is undefined.
+        Activations are normalised but not rectified, and with ``needs_pose`` they are 0 where the pose is undefined.
 
         Args:
-            capsules: input.
+            capsules: the input.
             at: evaluate the group convolution at these poses instead; with the identity everywhere it is an ordinary
                 convolution.
         """
@@ -114,7 +115,7 @@ class SteerableCapsules2d(nn.Module):
         return Capsules(at, self._features(at, responses))
 
     def vote(self, capsules: Capsules) -> Capsules:
-        r"""Poses by agreement, activations how far the votes agree.
+        r"""Poses by agreement, and activations that say how far the votes agree.
 
         :math:`|Y_{j1}| / \sum |\kappa_{jc1n}(u)| f_c \in [0, 1]`, the resultant length of the weighted votes; 0 where
         the pose is undefined.
@@ -128,7 +129,7 @@ class SteerableCapsules2d(nn.Module):
     def vote_and_convolve(
         self, capsules: Capsules, at: Float[Tensor, "batch out h w 2"] | None = None
     ) -> tuple[Capsules, Float[Tensor, "batch out h w"]]:
-        """Both answers of a class layer: :meth:`vote`, and the activations of :meth:`forward`."""
+        """Both results of a class layer: :meth:`vote`, and the activations of :meth:`forward`."""
         self._check(capsules)
         kernel = self.kernel
         responses = self._convolve(self._maps(capsules), kernel)
@@ -164,7 +165,7 @@ class SteerableCapsules2d(nn.Module):
 
     @property
     def _reads_images(self) -> bool:
-        """Whose border is not an edge, unlike that of moments, which are nothing outside."""
+        """Whether the input is an image, which goes on beyond its border, unlike moments, which are zero there."""
         return self.in_order == 0
 
     def _convolve(self, maps: Tensor, kernel: Tensor) -> Float[Tensor, "batch rows height width"]:
@@ -172,7 +173,9 @@ class SteerableCapsules2d(nn.Module):
         if self._reads_images and padding:
             maps, padding = F.pad(maps, (padding,) * 4, mode="replicate"), 0
         responses = convolve(maps, kernel, self.stride, padding)
-        return responses.to(maps.dtype)  # autocast halves the precision of products, not of what is made of them
+        return responses.to(
+            maps.dtype
+        )  # autocast may lower the precision of the products, but not of what is computed from them
 
     def _poses(self, first: Float[Tensor, "batch rows height width"]) -> Float[Tensor, "batch out height width 2"]:
         faint = at_least(FAINT_RESPONSE * self.pose_power.sqrt(), NO_EVIDENCE)
@@ -182,7 +185,7 @@ class SteerableCapsules2d(nn.Module):
 
     @torch.no_grad()
     def _follow(self, first: Float[Tensor, "batch rows height width"]) -> None:
-        """Linear in what it sees, and used from the next step on: processes can average it with their gradients."""
+        """Update the running power, linearly in the batch, so that processes can average it along with gradients."""
         power = first.unflatten(1, (2, -1)).square().sum(1).mean((0, 2, 3))
         self.pose_power.lerp_(power, self.norm.momentum or 0.1)
 

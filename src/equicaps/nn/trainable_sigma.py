@@ -1,4 +1,4 @@
-"""σ of Algorithm 1 with trained parameters."""
+"""The σ of Algorithm 1 with trained parameters."""
 
 import dataclasses
 
@@ -9,12 +9,12 @@ from equicaps.functional import Sigma
 
 
 class TrainableSigma(nn.Module):
-    """The fields of a σ as parameters; ``value`` is the σ that they make now.
+    """The fields of a σ as trained parameters; ``value`` is the σ with their current values.
 
     Args:
-        start: σ with the starting values.
-        device: of the parameters.
-        dtype: of the parameters.
+        start: σ with the initial values.
+        device: where the parameters live.
+        dtype: the precision of the parameters.
     """
 
     def __init__(
@@ -27,13 +27,13 @@ class TrainableSigma(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Go back to the starting values."""
+        """Return to the initial values."""
         for name, value in dataclasses.asdict(self.start).items():
             nn.init.constant_(self.get_parameter(name), float(value))
 
     @property
     def value(self) -> Sigma:
-        """σ with the parameters as they are now."""
+        """σ with the current parameters."""
         return dataclasses.replace(self.start, **dict(self.named_parameters()))
 
     def extra_repr(self) -> str:

@@ -3,19 +3,20 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from equicaps._checks import check_count
-from equicaps.functional.planar_routing import directions
+from equicaps.functional import directions
 from equicaps.groups import SO2, Group
 
 
 @dataclass(frozen=True)
 class TransformKernel(ABC):
-    """What generator a layer uses; the layer builds it, knowing its group and its capsules."""
+    """The kind of generator that a layer uses; the layer builds it for its group and its capsules."""
 
     hidden: int
 
@@ -26,11 +27,11 @@ class TransformKernel(ABC):
 
 @dataclass(frozen=True)
 class TransformMLP(TransformKernel):
-    """The paper's two-layer MLP: position -> ReLU(hidden) -> n·m group elements, positions under one mean pose.
+    """The paper's two-layer MLP: position -> ReLU(hidden) -> n·m group elements, aligned with one mean pose.
 
-    On SO(2) it emits 2-vectors and normalises them, cheaper than sine and cosine and free of the seam at ±π; on other
-    groups Lie algebra vectors, and ``group.exp`` maps them into the group. With 16 hidden units the paper's five
-    layers have 144,410 parameters, those of σ included.
+    On SO(2) it emits 2-vectors and normalises them, which is cheaper than sine and cosine and has no seam at ±π. On
+    other groups it emits Lie algebra vectors, which ``group.exp`` maps into the group. With 16 hidden units the paper's
+    five layers have 144,410 parameters, those of σ included.
     """
 
     hidden: int = 16
@@ -42,10 +43,10 @@ class TransformMLP(TransformKernel):
 
 @dataclass(frozen=True)
 class TransformLinear(TransformKernel):
-    """The authors' code: two linear maps without bias or non-linearity, to Lie algebra vectors (angles on SO(2)).
+    """The form in the authors' code: two linear maps without bias, to Lie algebra vectors (angles on SO(2)).
 
-    Its input is the position under every channel's own mean pose, 2n numbers. The paper's five layers then have
-    144,970 parameters, those of σ included: the paper's 145k.
+    Its input is the position aligned with every input capsule's own mean pose, 2n numbers. The paper's five layers then
+    have 144,970 parameters, those of σ included: the paper's 145k.
     """
 
     hidden: int = 32
@@ -55,15 +56,18 @@ class TransformLinear(TransformKernel):
         return TransformGenerator(group, in_capsules, out_capsules, hidden=self.hidden, linear=True)
 
 
+@final
 class TransformGenerator(nn.Module):
     """t: position -> n·m group elements; see :class:`TransformMLP` and :class:`TransformLinear`.
 
+    Final, because fast implementations of Algorithm 1 read ``features`` and ``weight`` instead of calling it.
+
     Args:
-        group: of the transformations.
-        in_capsules: n.
-        out_capsules: m.
-        hidden: width of the hidden layer.
-        linear: the authors' form, without bias and non-linearity, fed with 2n numbers.
+        group: the group of the transformations.
+        in_capsules: n, the number of input capsules.
+        out_capsules: m, the number of output capsules.
+        hidden: the width of the hidden layer.
+        linear: the authors' form, without bias or non-linearity, with 2n numbers as input.
     """
 
     def __init__(self, group: Group, in_capsules: int, out_capsules: int, *, hidden: int, linear: bool) -> None:
@@ -81,9 +85,10 @@ class TransformGenerator(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters: transformations around the identity, different from position to position.
+        """Draw new parameters: transformations around the identity that differ from position to position.
 
-        Not spread over the whole group: random votes cancel, and a deep network would start with undefined poses.
+        They are not spread over the whole group, since random votes would cancel and a deep network would start with
+        undefined poses.
         """
         self.first.reset_parameters()
         scale = 0.5 / math.sqrt(self.group.algebra_dim)
@@ -94,12 +99,12 @@ class TransformGenerator(nn.Module):
             self.weight.data[0, ..., -1] += 1
 
     def features(self, aligned: Float[Tensor, "*batch i"]) -> Float[Tensor, "*batch f"]:
-        """What the last linear map sees: the hidden layer and, with a bias, a constant 1."""
+        """The input of the last linear map: the hidden layer and, for its bias, a constant 1 unless ``linear``."""
         hidden = self.first(aligned)
         return hidden if self.linear else torch.nn.functional.pad(torch.relu(hidden), (0, 1), value=1.0)
 
     def forward(self, aligned: Float[Tensor, "*batch i"]) -> Float[Tensor, "*batch m n d"]:
-        """Group elements for aligned positions, i = 2, or 2n in the linear form."""
+        """Group elements for aligned positions; i = 2, or 2n in the linear form."""
         raw = torch.einsum("...f,emnf->...mne", self.features(aligned), self.weight)
         return directions(raw) if self.emits_directions else self.group.exp(raw)
 

@@ -1,15 +1,15 @@
-"""A page to play with, on this machine only: ``equicaps serve``; needs ``pip install equicaps[serve]``."""
+"""The interactive page of ``equicaps serve``, for this machine only; needs ``pip install 'equicaps[serve]'``."""
 
 from equicaps.errors import MissingPackageError
 
 try:
-    import fastapi  # noqa: F401 - only to see whether it is there
+    import fastapi  # noqa: F401 - only to see whether it is installed
     import uvicorn  # noqa: F401 - likewise
 except ImportError as error:
-    raise MissingPackageError("The page needs FastAPI and uvicorn: pip install 'equicaps[serve]'.") from error
+    raise MissingPackageError("equicaps serve needs FastAPI and uvicorn: pip install 'equicaps[serve]'.") from error
 
-from equicaps.serve.answers import Answers
 from equicaps.serve.app import make_app
+from equicaps.serve.playground import Playground
 from equicaps.serve.server import listen, make_server, run
 
-__all__ = ["Answers", "listen", "make_app", "make_server", "run"]
+__all__ = ["Playground", "listen", "make_app", "make_server", "run"]

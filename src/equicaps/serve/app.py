@@ -1,4 +1,4 @@
-"""The page and its HTTP interface."""
+"""The HTTP interface of the page."""
 
 from importlib.resources import files
 from typing import Annotated, Any
@@ -9,24 +9,24 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
 import equicaps
-from equicaps.errors import DamagedFileError
-from equicaps.serve.answers import About, Answers, Picture, Question, Reply
 from equicaps.serve.limits import Guard
+from equicaps.serve.messages import About, Picture, Question, Reply
+from equicaps.serve.playground import Playground
 
-PAGE = {
+FILES = {
     "/": ("index.html", "text/html"),
     "/style.css": ("style.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
     "/canvas.js": ("canvas.js", "text/javascript"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
-"""Address -> file and type. They are read once, when the app is made: no address ever becomes a path."""
+"""URL path -> file and media type. The files are read once, when the app is made: no URL ever becomes a file path."""
 
 Upload = Annotated[bytes, Body(media_type="image/png", description="A PNG, JPEG, WebP, GIF or BMP file.")]
 
 
 class Problem(BaseModel):
-    """Why a request is refused, in words for a person."""
+    """Why a request was refused, in words for a person."""
 
     detail: str
 
@@ -34,75 +34,74 @@ class Problem(BaseModel):
 REFUSALS: dict[int | str, dict[str, Any]] = {
     code: {"model": Problem, "description": text}
     for code, text in {
-        400: "Not readable at all",
-        413: "Too long",
-        415: "Not an image by its content type",
-        422: "Not what was expected",
+        400: "The request cannot be parsed",
+        413: "The request is too long",
+        415: "The content type is not that of an image",
+        422: "The request is not valid",
     }.items()
 }
 
 
-def make_app(answers: Answers) -> FastAPI:
-    """The app around one model; ``/openapi.json`` describes it."""
+def make_app(playground: Playground) -> FastAPI:
+    """The web application around one model; ``/openapi.json`` describes it."""
     app = FastAPI(title="equicaps", version=equicaps.__version__, docs_url=None, redoc_url=None)
     app.add_middleware(Guard)
     app.add_exception_handler(RequestValidationError, _explain)
-    for address, (name, kind) in PAGE.items():
-        app.add_api_route(address, _file(name, kind), include_in_schema=False)
+    for path, (name, media_type) in FILES.items():
+        app.add_api_route(path, _file(name, media_type), include_in_schema=False)
 
     @app.get("/api/model")
     def model() -> About:
-        """What the model tells apart."""
-        return answers.about()
+        """Describe the model."""
+        return playground.about()
 
     @app.get("/api/digits")
     def digits() -> list[Picture]:
-        """Real digits to pick from."""
-        return answers.digits()
+        """Return real digits to choose from."""
+        return playground.digits()
 
     @app.post("/api/answer", responses={code: REFUSALS[code] for code in (400, 413, 422)})
     def answer(question: Question) -> Reply:
-        """A picture, turned, through both networks."""
-        try:
-            answers.check(question)
-        except ValueError as error:
-            raise HTTPException(422, str(error)) from error
-        return answers.answer(question)
+        """Rotate a picture and run both networks on it."""
+        if len(question.pixels) != playground.pixel_count:
+            shape = f"{playground.channels} x {playground.side} x {playground.side}"
+            expected = f"pixels must be {playground.pixel_count} numbers ({shape})"
+            raise HTTPException(422, f"{expected}, not {len(question.pixels)}.")
+        return playground.answer(question)
 
     @app.post("/api/picture", responses=REFUSALS)
     def picture(request: Request, content: Upload, centre: bool = False) -> Picture:
-        """An image file as a picture for ``/api/answer``; ``centre`` sets a digit as MNIST has it."""
-        kind = request.headers.get("content-type", "")
-        if not kind.startswith("image/"):
-            raise HTTPException(415, f"an image is expected, but the content type is {kind or 'missing'!r}.")
+        """Turn an image file into a picture for ``/api/answer``; ``centre`` lays a digit out as MNIST does."""
+        media_type = request.headers.get("content-type", "")
+        if not media_type.startswith("image/"):
+            raise HTTPException(415, f"expected an image, but the content type is {media_type or 'missing'!r}.")
         try:
-            return answers.picture(content, centre=centre)
-        except (DamagedFileError, ValueError) as error:
+            return playground.picture(content, centre=centre)
+        except ValueError as error:
             raise HTTPException(422, str(error)) from error
 
-    described = app.openapi
+    generate = app.openapi
 
     def openapi() -> dict[str, Any]:
-        schema = described()
-        count = answers.channels * answers.side**2
+        schema, count = generate(), playground.pixel_count
         schema["components"]["schemas"]["Question"]["properties"]["pixels"] |= {"minItems": count, "maxItems": count}
         return schema
 
-    app.openapi = openapi  # type: ignore[method-assign] # the way FastAPI documents
+    app.openapi = openapi  # type: ignore[method-assign] # FastAPI documents this way of extending the schema
     return app
 
 
-def _file(name: str, kind: str) -> Any:
+def _file(name: str, media_type: str) -> Any:
     content = (files("equicaps.serve") / "static" / name).read_bytes()
 
     def send() -> Response:
-        return Response(content, media_type=kind)
+        return Response(content, media_type=media_type)
 
     return send
 
 
 def _explain(request: Request, error: Exception) -> JSONResponse:
-    """One line instead of a tree."""
+    """The first problem as one line, instead of pydantic's list of all."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"][1:]) or "the request"

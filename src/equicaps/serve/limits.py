@@ -1,4 +1,4 @@
-"""What every request must pass, and what every response carries."""
+"""The checks on every request and the security headers of every response."""
 
 from urllib.parse import urlsplit
 
@@ -8,9 +8,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HOSTS = frozenset({"127.0.0.1", "localhost"})
 MEGABYTES = 8
-"""Longer requests are refused."""
-PATIENCE = 16
-"""How many times as much is read, and thrown away, so that the sender hears why; then the line is cut."""
+"""The longest request that is accepted."""
+DISCARDED = 16
+"""Of a longer request, this many times :data:`MEGABYTES` is still read, so that the sender gets to see the refusal."""
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -28,9 +28,9 @@ HEADERS = {
 
 
 class Guard:
-    """Around the app: only requests to this machine by its name, from its own page, and of bounded length.
+    """Middleware that admits only requests of bounded length, from the page itself, to this machine by its own name.
 
-    A page elsewhere could have its own name point to 127.0.0.1 (DNS rebinding): the Host header gives that away.
+    A foreign page could let its own host name resolve to 127.0.0.1 (DNS rebinding); the Host header reveals that.
     """
 
     def __init__(self, app: ASGIApp, *, megabytes: float = MEGABYTES) -> None:
@@ -69,16 +69,16 @@ class Guard:
     def _problem(self, headers: Headers) -> tuple[int, str] | None:
         host = _name(f"//{headers.get('host', '')}")
         if host not in HOSTS:
-            return 421, f"this page answers to {' and '.join(sorted(HOSTS))} only, not to {host!r}."
+            return 421, f"this page answers only to {' and '.join(sorted(HOSTS))}, not to {host!r}."
         origin = headers.get("origin")
         if origin is not None and _name(origin) not in HOSTS:
             return 403, "requests from other pages are refused."
         return None
 
     async def _body(self, receive: Receive) -> bytes | None:
-        """All of it; None if it is too long."""
+        """The whole body, or None if it is too long."""
         body, length, more = bytearray(), 0, True
-        while more and length <= PATIENCE * self.largest:
+        while more and length <= DISCARDED * self.largest:
             message = await receive()
             part = message.get("body", b"")
             length += len(part)

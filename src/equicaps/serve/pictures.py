@@ -1,4 +1,4 @@
-"""From what people draw and upload to the square of bytes that the page turns."""
+"""From drawings and uploads to the square pictures that the page rotates."""
 
 import torch
 from jaxtyping import Float
@@ -10,42 +10,44 @@ from equicaps.images.prepare import ImageFormat, fit, with_channels
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 LARGEST = 512
-"""Side to which pictures are reduced, in bytes, before any arithmetic."""
+"""Uploads are shrunk to this side before they become floats, to save memory."""
 BOX = 20 / 28
-"""The longer side of a digit within its frame, as in MNIST."""
+"""The longer side of a digit relative to the image, as in MNIST."""
 FAINTEST = 0.05
-"""Less contrast is no drawing."""
+"""The least contrast that counts as a drawing."""
 
 
 def read_upload(content: bytes) -> Float[Tensor, "channels height width"]:
-    """An image file in [0, 1], of :data:`FORMATS`.
+    """The pixels in [0, 1] of an image file in one of :data:`FORMATS`.
 
     Raises:
-        DamagedFileError: it cannot be read, or would unpack to too much.
+        DamagedFileError: if it cannot be read, or is too large once decoded.
     """
     picture = decode_image(content, "the upload", formats=FORMATS)
-    if picture.mode in ("P", "1"):  # cannot be smoothed
+    if picture.mode in ("P", "1"):  # Pillow cannot smooth these when it shrinks them
         picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
     picture.thumbnail((LARGEST, LARGEST))
     return pixels(picture)
 
 
 def fitted(image: Float[Tensor, "_ _h _w"], channels: int, side: int) -> Float[Tensor, "{channels} {side} {side}"]:
-    """As ``equicaps predict`` fits it: padded to a square and scaled."""
+    """The image padded to a square and resized, as ``equicaps predict`` does it."""
     return fit(image.unsqueeze(0), ImageFormat(channels, side, side))[0]
 
 
-def as_digit(image: Float[Tensor, "_ _h _w"], channels: int, side: int) -> Float[Tensor, "{channels} {side} {side}"]:
-    """As MNIST has its digits: light on black, 20 of 28 pixels long, the centre of mass in the middle.
+def centred_digit(
+    image: Float[Tensor, "_ _h _w"], channels: int, side: int
+) -> Float[Tensor, "{channels} {side} {side}"]:
+    """The image laid out like a digit of MNIST: white on black, 20 of 28 pixels long, centred on its centre of mass.
 
     Raises:
-        ValueError: there is nothing but one shade.
+        ValueError: if the image is blank.
     """
     grey = with_channels(image.unsqueeze(0), 1)[0, 0]
     border = torch.cat((grey[0], grey[-1], grey[:, 0], grey[:, -1])).median()
     ink = (grey - border).abs() if border > 0.5 else (grey - border).clamp(min=0)
     if ink.max() < FAINTEST:
-        raise ValueError("nothing is drawn on this image: it is all of one shade.")
+        raise ValueError("nothing is drawn on this image: it has only one shade.")
     ink = ink / ink.max()
     drawn = ink > 0.3
     high, wide = (torch.nonzero(drawn.any(axis)).flatten() for axis in (1, 0))
@@ -60,7 +62,7 @@ def as_digit(image: Float[Tensor, "_ _h _w"], channels: int, side: int) -> Float
 
 
 def _offset(ink: Float[Tensor, "h w"], axis: int, side: int) -> int:
-    """Where the ink begins along an axis, with its centre of mass on the pixel that MNIST takes for the middle."""
+    """Where the ink starts along an axis when its centre of mass is on the pixel that MNIST calls the centre."""
     mass = ink.sum(1 - axis)
     centre = float((mass * torch.arange(len(mass))).sum() / mass.sum())
     return min(max(0, round(side / 2 - centre)), side - len(mass))

@@ -1,4 +1,4 @@
-"""A socket on this machine, and the server on it."""
+"""The local socket and the server that listens on it."""
 
 import errno
 import socket
@@ -9,14 +9,14 @@ from fastapi import FastAPI
 
 ADDRESS = "127.0.0.1"
 CONNECTIONS = 64
-"""At once; a browser opens six."""
+"""The most connections at once; a browser opens six."""
 
 
 def listen(port: int) -> socket.socket:
-    """A socket that only this machine can reach; port 0 takes any that is free.
+    """A listening socket that only this machine can reach; port 0 picks any free port.
 
     Raises:
-        OSError: naming what to do.
+        OSError: if the port cannot be opened; the message says what to do.
     """
     found = socket.socket()
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -27,14 +27,14 @@ def listen(port: int) -> socket.socket:
         found.close()
         if error.errno == errno.EADDRINUSE:
             raise OSError(
-                f"port {port} is in use: take another with --port, or any that is free with --port 0."
+                f"port {port} is in use: choose another with --port, or any free one with --port 0."
             ) from error
-        raise OSError(f"port {port} cannot be opened: {error.strerror}; take another with --port.") from error
+        raise OSError(f"port {port} cannot be opened: {error.strerror}; choose another with --port.") from error
     return found
 
 
 def make_server(app: FastAPI) -> uvicorn.Server:
-    """Quiet, and for one person."""
+    """A server for one person that logs only warnings."""
     return uvicorn.Server(
         uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, limit_concurrency=CONNECTIONS,
@@ -44,6 +44,6 @@ def make_server(app: FastAPI) -> uvicorn.Server:
 
 
 def run(app: FastAPI, on: socket.socket) -> None:
-    """Serve until Ctrl-C, which is raised again when all is closed."""
-    torch.set_num_threads(1)  # pictures are small: more threads only wait for each other
+    """Serve until Ctrl-C, then close all connections and raise KeyboardInterrupt."""
+    torch.set_num_threads(1)  # pictures are small: more threads would only wait for each other
     make_server(app).run(sockets=[on])

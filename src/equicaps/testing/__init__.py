@@ -1,11 +1,12 @@
-"""Checks for groups and layers, public so that a new group or layer is proven with one call.
+"""Checks of groups and layers: one call tests a new group or layer against every law.
 
 >>> from equicaps.groups import SO2
 >>> check_group(SO2()).ok
 True
 
-A check raises :class:`LawViolationError` with a readable report, so that nobody can forget to look at it. Every law
-is tried in float32 and float64 and for the batch shapes ``()``, ``(4,)`` and ``(2, 3)``, on seeded random elements.
+A check that fails raises :class:`LawViolationError` with a readable report, so that a failure cannot be overlooked.
+Every law is tested in float32 and float64, for the batch shapes ``()``, ``(4,)`` and ``(2, 3)``, on seeded random
+elements.
 """
 
 from equicaps.errors import LawViolationError

@@ -1,4 +1,4 @@
-"""Check a group against every law and report."""
+"""Check a group against every law, and report the errors."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ SHAPES: tuple[tuple[int, ...], ...] = ((), (4,), (2, 3))
 
 @dataclass(frozen=True)
 class Law:
-    """One law as measured: the worst relative error in each dtype, over all batch shapes."""
+    """The measurement of one law: the largest relative error in each dtype, over all batch shapes."""
 
     name: str
     identity: str
@@ -35,20 +35,20 @@ class Law:
 
     @property
     def holds(self) -> bool:
-        """Whether every error is within rounding."""
+        """Whether the identity holds up to rounding in every dtype."""
         return all(error <= law_tolerance(dtype) for error, dtype in zip(self.errors, DTYPES, strict=True))
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a check found; prints as a table."""
+    """The result of a check; its ``str`` is a table."""
 
     subject: str
     laws: tuple[Law, ...]
 
     @property
     def failures(self) -> tuple[Law, ...]:
-        """Promised laws that do not hold."""
+        """The promised laws that do not hold."""
         return tuple(law for law in self.laws if law.promised and not law.holds)
 
     @property
@@ -70,29 +70,29 @@ class Report:
 
 
 def check_group(group: Group, *, seed: int = 0) -> Report:
-    """Every law: group, action, exp and log, M, δ, gradients at degenerate points, sampler, broadcasting.
+    """Check every law: group, action, exp and log, M, δ, gradients at degenerate points, sampling, broadcasting.
 
     Args:
         group: the group to check.
-        seed: of the random elements.
+        seed: the seed of the random elements.
 
     Returns:
-        The report.
+        The measured error of every law.
 
     Raises:
-        LawViolationError: a promised law does not hold. Closure of M and symmetry of δ count as promised unless the
+        LawViolationError: if a promised law does not hold. Closure of M and symmetry of δ count as promised unless the
             group sets ``mean_is_closed`` or ``distance_is_symmetric`` to False.
     """
     return _check(group, (*GROUP_LAWS, *MEAN_LAWS, *DISTANCE_LAWS), seed)
 
 
 def check_mean(group: Group, *, seed: int = 0) -> Report:
-    """The laws of the weighted mean M alone; see :func:`check_group`."""
+    """Check only the laws of the weighted mean M; see :func:`check_group`."""
     return _check(group, MEAN_LAWS, seed)
 
 
 def check_distance(group: Group, *, seed: int = 0) -> Report:
-    """The laws of the distance δ alone; see :func:`check_group`."""
+    """Check only the laws of the distance δ; see :func:`check_group`."""
     return _check(group, DISTANCE_LAWS, seed)
 
 

@@ -1,4 +1,4 @@
-"""How far two tensors are apart."""
+"""The error between two tensors."""
 
 import math
 
@@ -6,6 +6,6 @@ from torch import Tensor
 
 
 def relative_error(actual: Tensor, expected: Tensor) -> float:
-    """Largest deviation relative to the largest coordinate, or absolute where that is below 1; NaN counts as inf."""
+    """The largest deviation, relative to the largest expected coordinate or to 1 if that is larger; inf for NaN."""
     error = ((actual - expected).abs().max() / expected.abs().max().clamp_min(1)).item()
     return math.inf if math.isnan(error) else error

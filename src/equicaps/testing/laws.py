@@ -1,4 +1,4 @@
-"""The laws of a group, each a function whose docstring is the identity that reports print."""
+"""The laws of a group, each a function whose docstring is the identity that a report prints."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,7 +14,7 @@ VOTES = 5
 
 
 class Sample(NamedTuple):
-    """What a law is tried on."""
+    """A group with the batch shape, dtype and random numbers that a law is tested on."""
 
     group: Group
     shape: tuple[int, ...]
@@ -30,22 +30,22 @@ class Sample(NamedTuple):
         return self.group.identity(*self.shape, dtype=self.dtype)
 
     def normal(self, *sizes: int) -> Tensor:
-        """Gaussian numbers."""
+        """Standard normal numbers."""
         return torch.randn(*self.shape, *sizes, generator=self.generator, dtype=self.dtype)
 
     def votes(self) -> tuple[Tensor, Tensor]:
-        """Elements around a common one, which do not cancel, with weights well above zero."""
+        """Elements scattered around a common one, so that they do not cancel, with weights well above zero."""
         weights = torch.rand(*self.shape, VOTES, generator=self.generator, dtype=self.dtype)
         scatter = self.group.exp(self.normal(VOTES, self.group.algebra_dim) / 2)
         return self.group.compose(self.element(1), scatter), weights + 0.1
 
 
 def _unless(condition: Tensor | bool) -> float:
-    """An error of 0 or 1, for laws that hold or do not."""
+    """The error of a law that either holds (0) or does not (1)."""
     return 0.0 if bool(condition) else 1.0
 
 
-# Group, action, exponential map and sampler. The docstring of a law is its identity, as the report prints it.
+# Group, action, exponential map and sampler.
 
 
 def composition_is_associative(s: Sample) -> float:
@@ -147,7 +147,7 @@ def batches_broadcast(s: Sample) -> float:
 
 
 def sampler_is_seeded_and_varied(s: Sample) -> float:
-    """random(generator=) repeats for a seed, has the dtype, and its elements differ"""
+    """random(generator=) repeats for the same seed, has the dtype, and gives different elements"""
     seeds = (0, 0, 1)
     a, b, c = (s.group.random(3, generator=torch.Generator().manual_seed(k), dtype=s.dtype) for k in seeds)
     differ = relative_error(a, c) > law_tolerance(s.dtype) and relative_error(a[0], a[1]) > law_tolerance(s.dtype)
@@ -206,7 +206,7 @@ def mean_has_finite_gradients(s: Sample) -> float:
 
 
 def mean_is_steady(s: Sample) -> float:
-    """|M(P + ε) - M(P)| < 1e5 |ε|, also for votes evenly around a circle, which cancel on rotations"""
+    """|M(P + ε) - M(P)| < 1e5 |ε|, even for votes spaced evenly around a circle, which cancel for rotations"""
     steps = torch.arange(6, dtype=s.dtype) * (torch.pi / 3)
     circle = s.group.exp(steps[:, None] * torch.eye(1, s.group.algebra_dim, dtype=s.dtype))
     votes = s.group.compose(s.element(1), circle)
@@ -236,7 +236,7 @@ def fading_is_left_equivariant(s: Sample) -> float:
 
 
 def mean_passes_nan_on(s: Sample) -> float:
-    """M is NaN if an element or a weight is"""
+    """M is NaN if an element or a weight is NaN"""
     votes, weights = s.votes()
     broken_votes, broken_weights = votes.clone(), weights.clone()
     broken_votes[..., 0, :] = torch.nan
@@ -283,7 +283,7 @@ def _gradient(function: Callable[..., Tensor], *inputs: Tensor) -> float:
     """0 if value and gradient of ``function`` are finite, else 1."""
     leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
     value = function(*leaves)
-    # A gradient may be absent: no path, no derivative.
+    # Autograd gives None where the value does not depend on an input; that is a derivative of zero.
     gradients = torch.autograd.grad(value.sum(), leaves, allow_unused=True)
     return _unless(value.isfinite().all() and all(g is None or g.isfinite().all() for g in gradients))
 

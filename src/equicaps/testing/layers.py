@@ -1,4 +1,4 @@
-"""Check a layer, or any function of group elements, for equivariance and invariance."""
+"""Check the equivariance and invariance of a layer, or of any function of group elements."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -26,14 +26,14 @@ class CapsuleOutput(Protocol):
 
 
 class EquivarianceError(NamedTuple):
-    """Figures for Theorems 1 and 2: relative to the largest coordinate, or absolute where that is below 1."""
+    """The errors of Theorems 1 and 2, relative to the largest coordinate, or absolute where that is below 1."""
 
     poses: float
-    """Of the claim L_p(g ∘ P, a) = g ∘ L_p(P, a), where poses are defined."""
+    """The error of the claim L_p(g ∘ P, a) = g ∘ L_p(P, a), where poses are defined."""
     activations: float
-    """Of the claim L_a(g ∘ P, a) = L_a(P, a)."""
+    """The error of the claim L_a(g ∘ P, a) = L_a(P, a)."""
     control: float
-    """Of the false claim L_p(g ∘ P, a) = L_p(P, a). If this is small, the other two mean nothing."""
+    """The error of the false claim L_p(g ∘ P, a) = L_p(P, a). If this is small, the other two mean nothing."""
 
 
 def equivariance_error(
@@ -44,9 +44,17 @@ def equivariance_error(
     *,
     generator: torch.Generator | None = None,
 ) -> EquivarianceError:
-    """How far a capsule layer, or a stack of them, is from Theorems 1 and 2 under random elements, one for each batch.
+    """Measure how far a capsule layer, or a stack of them, is from Theorems 1 and 2.
 
-    Returns figures; decides nothing. Without gradients.
+    One random group element is drawn for each entry of the batch. The function returns figures and judges nothing; it
+    computes no gradients.
+
+    Args:
+        module: maps poses and activations to capsules.
+        group: the group of the poses.
+        poses: the input poses.
+        activations: the input activations.
+        generator: the source of the random elements; by default torch's own.
     """
     with torch.no_grad():
         g = group.random(*poses.shape[:-2], 1, generator=generator, dtype=poses.dtype, device=poses.device)
@@ -70,14 +78,17 @@ def assert_left_equivariant(
     """Assert function(g ∘ elements) = g ∘ function(elements) for one random g.
 
     Raises:
-        AssertionError: it does not hold; the message has the error.
-        ValueError: g did not move the elements or the output, so the assertion could not have failed.
+        AssertionError: if it does not hold; the message states the error.
+        ValueError: if g leaves the elements or the output in place, so that the assertion could not have failed.
     """
     g, moved = _move(group, elements, generator)
     still = function(elements)
     expected = group.compose(g, still)
     if relative_error(expected, still) == 0:
-        raise ValueError("assert_left_equivariant: the group element does not move the output; nothing was checked.")
+        raise ValueError(
+            "assert_left_equivariant: the random group element does not move the output, so the check could not have "
+            "failed; pass a function whose output the group acts on."
+        )
     _assert_close("f(g ∘ x) = g ∘ f(x)", function(moved), expected, tolerance)
 
 
@@ -92,8 +103,8 @@ def assert_invariant(
     """Assert function(g ∘ elements) = function(elements) for one random g.
 
     Raises:
-        AssertionError: it does not hold; the message has the error.
-        ValueError: g did not move the elements, so the assertion could not have failed.
+        AssertionError: if it does not hold; the message states the error.
+        ValueError: if g does not move the elements, so that the assertion could not have failed.
     """
     _, moved = _move(group, elements, generator)
     _assert_close("f(g ∘ x) = f(x)", function(moved), function(elements), tolerance)
@@ -103,7 +114,10 @@ def _move(group: Group, elements: Tensor, generator: torch.Generator | None) -> 
     g = group.random(generator=generator, dtype=elements.dtype, device=elements.device)
     moved = group.compose(g, elements)
     if relative_error(moved, elements) == 0:
-        raise ValueError(f"{group!r}: the random element moves nothing; the check could not fail.")
+        raise ValueError(
+            f"{group!r}: the random element does not move the elements, so the check could not have failed; pass "
+            "elements that the group moves."
+        )
     return g, moved
 
 

@@ -1,8 +1,8 @@
-// Everything that is drawn: pictures, arrows, fields of arrows, the trace. Angles count counter-clockwise, y points up.
+// Drawing on canvases: pictures, arrows, fields of arrows, the curve over the angle. Angles are counter-clockwise, y points up.
 
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-// A context in CSS pixels, sharp on any screen, and its size.
+// A context whose unit is the CSS pixel, sharp on any screen, and its size.
 export function pen(canvas) {
   const { clientWidth: width, clientHeight: height } = canvas;
   const dense = window.devicePixelRatio || 1;
@@ -13,7 +13,7 @@ export function pen(canvas) {
   return { context, width, height };
 }
 
-// Bytes, channel by channel, as a small canvas of one pixel each.
+// A canvas of side x side pixels from bytes, channel by channel.
 export function raster(pixels, side) {
   const small = document.createElement("canvas");
   small.width = small.height = side;
@@ -36,7 +36,7 @@ export function drawPixels(canvas, pixels, side, { dim = 1, inset = 0 } = {}) {
   return { context, width, height };
 }
 
-// From a point, by (dx, dy) in pixels with dy up.
+// An arrow from a point by (dx, dy) pixels; dy points up.
 export function arrow(context, x, y, dx, dy, line) {
   const length = Math.hypot(dx, dy);
   if (length < 0.5) return;
@@ -57,7 +57,7 @@ export function arrow(context, x, y, dx, dy, line) {
   context.fill();
 }
 
-// A pose: up for an upright picture.
+// An arrow for a pose; it points up for an upright picture.
 export function drawPose(context, x, y, length, degrees, line) {
   const angle = ((degrees + 90) * Math.PI) / 180;
   arrow(context, x, y, length * Math.cos(angle), length * Math.sin(angle), line);
@@ -85,7 +85,7 @@ export function drawCompass(canvas, degrees) {
   drawPose(context, width / 2, height / 2, 0.78 * radius, degrees, 3.5);
 }
 
-// The field of one capsule on its grid; all capsules of a single place as a rose.
+// The poses of one capsule on its grid, or of all capsules at a single position.
 export function drawLayer(canvas, layer, pixels, side) {
   const { context, width } = drawPixels(canvas, pixels, side, { dim: layer.side > 1 ? 0.42 : 0.2 });
   context.fillStyle = context.strokeStyle = "#ff6a3d";
@@ -99,7 +99,7 @@ export function drawLayer(canvas, layer, pixels, side) {
   });
 }
 
-// Probabilities of one class against the angle. Points: [degrees, capsules, plain or null], by angle.
+// The probability of one class by angle. Points are [degrees, capsules, plain or null], sorted by angle.
 export function drawTrace(canvas, points, now) {
   const { context, width, height } = pen(canvas);
   const [left, right, top, bottom] = [48, 18, 8, 24];
@@ -123,9 +123,9 @@ export function drawTrace(canvas, points, now) {
     context.moveTo(x(-180), y(probability));
     context.lineTo(x(180), y(probability));
     context.stroke();
-    context.fillText(`${100 * probability} %`, left - 6, y(probability) + 4);
+    context.fillText(`${100 * probability}%`, left - 6, y(probability) + 4);
   }
-  for (const [column, name, line] of [[2, "plain", 2], [1, "still", 3]]) {
+  for (const [column, name, line] of [[2, "plain", 2], [1, "capsules", 3]]) {
     const known = points.filter((point) => point[column] !== null);
     context.strokeStyle = context.fillStyle = colour(name);
     context.lineWidth = line;

@@ -1,21 +1,21 @@
-// What is on the page and what happens when it is touched. The server turns the picture and answers; nothing is cached.
+// The controls and figures of the page. The server rotates the picture and runs the networks; nothing is cached.
 import { drawCompass, drawLayer, drawPixels, drawPose, drawTrace, pen, raster } from "/canvas.js";
 
 const at = (id) => document.getElementById(id);
-const percent = (value) => `${(100 * value).toFixed(1)} %`;
+const percent = (value) => `${(100 * value).toFixed(1)}%`;
 const signed = (degrees) => `${degrees > 0 ? "+" : degrees < 0 ? "−" : ""}${Math.abs(degrees).toFixed(1)}°`;
 const wrapped = (degrees) => 180 - ((((180 - degrees) % 360) + 360) % 360); // in (-180, 180]
 
-let about; // what the model is
-let pixels = null; // the picture before it is turned
-let name = null; // its class, if it is known
-let still = null; // the answer at 0 degrees
-let reply = null; // the answer now
+let about; // the description of the model
+let pixels = null; // the picture before it is rotated
+let name = null; // its true class, if known
+let upright = null; // the reply at 0 degrees
+let reply = null; // the latest reply
 let degrees = 0;
-let hand = 0;
+let poseDegrees = 0;
 let trace = new Map();
 let drawing = false;
-let tour = 0; // number of the present "once around"; another number ends it
+let tour = 0; // number of the current full circle; changing it stops the circle
 
 // --- the server
 
@@ -26,7 +26,7 @@ async function send(address, options) {
   return content;
 }
 
-// One question at a time; of those that come meanwhile only the last is asked.
+// One question at a time; of those that arrive in the meantime only the last is asked.
 let asking = null;
 let again = false;
 function ask() {
@@ -47,23 +47,23 @@ function ask() {
 }
 
 async function askOnce() {
-  const question = { pixels, degrees, pose_degrees: hand };
+  const question = { pixels, degrees, pose_degrees: poseDegrees };
   const found = await send("/api/answer", {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(question),
   });
-  if (question.pixels !== pixels) return; // another picture came meanwhile
+  if (question.pixels !== pixels) return; // the picture has changed in the meantime
   reply = found;
-  if (question.degrees === 0) still = found;
+  if (question.degrees === 0) upright = found;
   remember(question.degrees);
   show(question.degrees);
 }
 
 function complain(error) {
-  at("problem").textContent = error instanceof TypeError ? "The server does not answer: is it still running?" : error.message;
+  at("problem").textContent = error instanceof TypeError ? "The server does not respond. Is it still running?" : error.message;
   at("problem").hidden = false;
 }
 
-// --- what is shown
+// --- display
 
 function probabilities(answer) {
   const scores = about.classes.map((each) => answer.scores[each]);
@@ -73,14 +73,14 @@ function probabilities(answer) {
   return powers.map((power) => power / sum);
 }
 
-const followed = () => name ?? still?.capsules.label ?? reply.capsules.label;
+const followed = () => name ?? upright?.capsules.label ?? reply.capsules.label;
 
-function remember(turned) {
+function remember(angle) {
   const place = about.classes.indexOf(followed());
-  trace.set(turned, [probabilities(reply.capsules)[place], reply.plain && probabilities(reply.plain)[place]]);
+  trace.set(angle, [probabilities(reply.capsules)[place], reply.plain && probabilities(reply.plain)[place]]);
 }
 
-function show(turned) {
+function show(angle) {
   const { capsules, plain } = reply;
   if (!drawing) showPicture();
   fill("capsule-bars", capsules, true);
@@ -89,26 +89,26 @@ function show(turned) {
   at("angle").textContent = capsules.angle === null ? "none" : signed(capsules.angle);
   at("angle").dataset.degrees = capsules.angle;
   drawCompass(at("compass"), capsules.angle);
-  showStillness(turned);
+  showChange(angle);
   if (plain) {
     fill("plain-bars", plain, false);
     at("plain-label").textContent = plain.label;
     at("plain-confidence").textContent = percent(plain.confidence);
-    const changed = still?.plain && plain.label !== still.plain.label;
-    at("change").textContent = changed ? `was “${still.plain.label}” at 0°` : "";
+    const changed = upright?.plain && plain.label !== upright.plain.label;
+    at("plain-change").textContent = changed ? `was “${upright.plain.label}” at 0°` : "";
   }
   at("traced").textContent = followed();
-  const points = [...trace].map(([angle, values]) => [angle, ...values]).sort((a, b) => a[0] - b[0]);
-  drawTrace(at("trace"), points, turned);
+  const points = [...trace].map(([where, values]) => [where, ...values]).sort((a, b) => a[0] - b[0]);
+  drawTrace(at("trace"), points, angle);
   [...at("layers").children].forEach((figure, k) => {
     const layer = reply.layers[k];
     drawLayer(figure.querySelector("canvas"), layer, reply.image, about.side);
     const which = layer.shown === null ? `all ${layer.capsules} capsules` : `1 of ${layer.capsules} capsules`;
-    figure.querySelector("figcaption").textContent = `${k + 1}: ${which}, ${layer.side}×${layer.side}`;
+    figure.querySelector("figcaption").textContent = `Layer ${k + 1}: ${which}, ${layer.side}×${layer.side}`;
   });
   if (reply.reconstruction) drawPixels(at("reconstruction"), reply.reconstruction, about.reconstruction_side);
-  at("cost").textContent = `This answer took ${reply.cpu_milliseconds.toFixed(0)} ms of CPU.`;
-  Object.assign(document.body.dataset, { degrees: turned, hand });
+  at("cost").textContent = `This answer took ${reply.cpu_milliseconds.toFixed(0)} ms of CPU time.`;
+  Object.assign(document.body.dataset, { degrees: angle, poseDegrees });
 }
 
 function showPicture() {
@@ -120,17 +120,17 @@ function showPicture() {
   drawPose(context, width / 2, height / 2, 0.42 * width, reply.capsules.angle, 6);
 }
 
-function showStillness(turned) {
-  const badge = at("stillness");
-  if (!still || turned === 0) {
+function showChange(angle) {
+  const badge = at("change");
+  if (!upright || angle === 0) {
     badge.textContent = "";
     return;
   }
   const change = Math.max(...["scores", "agreements"].flatMap((kind) =>
-    about.classes.map((each) => Math.abs(reply.capsules[kind][each] - still.capsules[kind][each]))));
-  const exact = turned % 90 === 0;
-  badge.textContent = `${exact ? "exact step" : "in between"}: changed by ${change < 0.01 ? change.toExponential(0) : change.toFixed(2)}`;
-  badge.title = "largest change of a score or an agreement against 0°";
+    about.classes.map((each) => Math.abs(reply.capsules[kind][each] - upright.capsules[kind][each]))));
+  const exact = angle % 90 === 0;
+  badge.textContent = `${exact ? "quarter turn" : "in between"}: largest change ${change < 0.01 ? change.toExponential(0) : change.toFixed(2)}`;
+  badge.title = "largest change of a score or an agreement from its value at 0°";
   badge.classList.toggle("calm", !exact);
 }
 
@@ -149,11 +149,11 @@ function fill(id, answer, agreements) {
   });
 }
 
-// --- turning
+// --- rotation
 
-function turnTo(target) {
+function rotateTo(target) {
   degrees = wrapped(Math.round(target));
-  if (degrees === 180 && target < 0) degrees = -180; // the slider's other end is the same picture
+  if (degrees === 180 && target < 0) degrees = -180; // the same picture at the other end of the slider
   at("degrees").value = degrees;
   at("degrees-out").textContent = `${degrees}°`;
   if (pixels) return ask();
@@ -162,14 +162,14 @@ function turnTo(target) {
 function byUser(target) {
   tour += 1;
   setDrawing(false);
-  turnTo(target);
+  rotateTo(target);
 }
 
-async function onceAround() {
+async function fullCircle() {
   const mine = (tour += 1);
   setDrawing(false);
-  for (let step = -180; step <= 180 && mine === tour; step += 5) await turnTo(step);
-  if (mine === tour) await turnTo(0);
+  for (let step = -180; step <= 180 && mine === tour; step += 5) await rotateTo(step);
+  if (mine === tour) await rotateTo(0);
 }
 
 function pointerAngle(event) {
@@ -178,9 +178,9 @@ function pointerAngle(event) {
   return (Math.atan2(y, x) * 180) / Math.PI;
 }
 
-function dragToTurn() {
+function dragToRotate() {
   const picture = at("picture");
-  let grip = null; // the angle of the picture minus that of the pointer
+  let grip = null; // the angle of the picture minus the angle of the pointer
   picture.addEventListener("pointerdown", (event) => {
     if (drawing) return;
     picture.setPointerCapture(event.pointerId);
@@ -201,11 +201,11 @@ function dragToTurn() {
 function setPicture(picture, label = null) {
   pixels = picture;
   name = label;
-  still = null;
+  upright = null;
   trace = new Map();
   at("problem").hidden = true;
   tour += 1;
-  return turnTo(0);
+  return rotateTo(0);
 }
 
 function press(button) {
@@ -224,16 +224,16 @@ async function upload(file, centre) {
   }
 }
 
-const sheet = document.createElement("canvas"); // what is drawn, white on black
+const sheet = document.createElement("canvas"); // the drawing, white on black
 sheet.width = sheet.height = 280;
 
 function setDrawing(on) {
   if (on === drawing) return;
   drawing = on;
   at("mode-draw").setAttribute("aria-pressed", on);
-  at("mode-turn").setAttribute("aria-pressed", !on);
+  at("mode-rotate").setAttribute("aria-pressed", !on);
   at("picture").classList.toggle("drawing", on);
-  at("keys").textContent = on ? "Draw with the mouse or a finger; then switch to Turn." : "Drag it, or keys: ← → 5°, with Shift 90°.";
+  at("keys").textContent = on ? "Draw with the mouse or a finger, then switch to Rotate." : "Drag, or press ← → (5°; with Shift 90°).";
   at("clear").hidden = !on;
   if (on) {
     tour += 1;
@@ -292,7 +292,7 @@ function draw() {
   }
 }
 
-// --- beginning
+// --- start
 
 function rows(id, columns) {
   const body = at(id).tBodies[0];
@@ -330,10 +330,10 @@ async function offerDigits() {
   const columns = about.classes.length;
   const each = digits.length / columns;
   for (let k = 0; k < digits.length; k += 1) {
-    const digit = digits[(k % columns) * each + Math.floor(k / columns)]; // one row after the other
+    const digit = digits[(k % columns) * each + Math.floor(k / columns)]; // the server sorts by class, the page shows one of each per row
     const button = document.createElement("button");
     button.type = "button";
-    button.setAttribute("aria-label", `a ${digit.label}`);
+    button.setAttribute("aria-label", `digit ${digit.label}`);
     button.setAttribute("aria-pressed", "false");
     button.append(raster(digit.pixels, about.side));
     button.addEventListener("click", () => {
@@ -346,7 +346,7 @@ async function offerDigits() {
   return at("digits").children;
 }
 
-async function begin() {
+async function start() {
   about = await send("/api/model");
   at("model").textContent = `model ${about.name}: ${about.task}`;
   at("plain").hidden = !about.plain;
@@ -364,13 +364,13 @@ async function begin() {
   at("left").addEventListener("click", () => byUser(degrees + 90));
   at("right").addEventListener("click", () => byUser(degrees - 90));
   at("degrees").addEventListener("input", (event) => byUser(Number(event.target.value)));
-  at("around").addEventListener("click", () => pixels && onceAround());
-  at("hand").addEventListener("input", (event) => {
-    hand = Number(event.target.value);
-    at("hand-out").textContent = `${hand}°`;
+  at("around").addEventListener("click", () => pixels && fullCircle());
+  at("pose-degrees").addEventListener("input", (event) => {
+    poseDegrees = Number(event.target.value);
+    at("pose-degrees-out").textContent = `${poseDegrees}°`;
     if (pixels) ask();
   });
-  at("mode-turn").addEventListener("click", () => setDrawing(false));
+  at("mode-rotate").addEventListener("click", () => setDrawing(false));
   at("mode-draw").addEventListener("click", () => setDrawing(true));
   at("clear").addEventListener("click", clear);
   at("file").addEventListener("change", async (event) => {
@@ -380,7 +380,7 @@ async function begin() {
     setDrawing(false);
     await upload(file, about.digits && at("centre").checked);
   });
-  dragToTurn();
+  dragToRotate();
   draw();
   const redraw = () => reply && (drawing ? showSheet() : show(degrees));
   window.addEventListener("resize", redraw);
@@ -390,4 +390,4 @@ async function begin() {
   else setDrawing(true);
 }
 
-begin().catch(complain);
+start().catch(complain);

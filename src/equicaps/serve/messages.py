@@ -1,0 +1,70 @@
+"""What the page and the server send each other, as JSON."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from equicaps.inference import Answer
+
+Brightness = Annotated[float, Field(ge=0, le=255, allow_inf_nan=False)]
+Degrees = Annotated[float, Field(ge=-360, le=360, allow_inf_nan=False)]
+
+
+class Question(BaseModel):
+    """A picture and the angles to rotate it and its pose by, in degrees counter-clockwise."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+    pixels: list[Brightness]
+    degrees: Degrees = 0.0
+    pose_degrees: Degrees = 0.0
+    """The angle by which the user rotates the poses before they are decoded."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A square image as bytes: channel by channel, row by row."""
+
+    pixels: list[int]
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The poses of one layer as arrows (x right, y up), row by row; the more active a capsule, the longer its arrow.
+
+    On a grid of several positions the arrows belong to one capsule, always the same. At a single position they belong
+    to all capsules of the layer, and ``shown`` is None. The longest possible arrow has length 1.
+    """
+
+    side: int
+    capsules: int
+    shown: int | None
+    arrows: list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The rotated picture, the answers of both networks, and the capsules behind them."""
+
+    image: list[int]
+    capsules: Answer
+    plain: Answer | None
+    layers: list[Layer]
+    reconstruction: list[int] | None
+    cpu_milliseconds: float
+
+
+@dataclass(frozen=True)
+class About:
+    """What the page needs to know about the model before the first question."""
+
+    name: str
+    task: str
+    classes: list[str]
+    channels: int
+    side: int
+    reconstruction_side: int | None
+    layers: int
+    digits: bool
+    plain: bool

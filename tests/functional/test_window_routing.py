@@ -1,0 +1,245 @@
+"""Every implementation of Algorithm 1 equals the plain one, and each is chosen where its table says."""
+
+from typing import ClassVar
+
+import pytest
+import torch
+from turning import scattered
+
+from equicaps.functional import (
+    Capsules,
+    Linear,
+    Sigmoid,
+    Softmax,
+    route,
+    route_windows,
+    window_activations,
+    window_routing,
+    window_votes,
+)
+from equicaps.groups import GL, SE2, SO2
+from equicaps.nn import TransformLinear, TransformMLP
+
+LAYERS = [(1, 16), (16, 32), (32, 32), (32, 64), (64, 10)]
+"""Input and output capsules of every layer of the networks in models/paper.py."""
+
+FAST = {"planar_route": Sigmoid(3.0, 1.5), "moment_route": Linear()}
+"""The fast implementations, each with a σ that it serves on SO(2)."""
+
+
+def trained(sigma, dtype):
+    """The same σ, with leaves for fields."""
+    return type(sigma)(*(torch.tensor(value, dtype=dtype, requires_grad=True) for value in vars(sigma).values()))
+
+
+def sample(kernel, capsules, dtype, *, group=None, side=4):
+    """A generator and capsules on a small grid: most are defined, some fade, are undefined, silent or almost silent."""
+    n, m = capsules
+    group = group or SO2()
+    generator = kernel.build(group, n, m).to(dtype)
+    poses = scattered(group, 2, n, side, side + 2, dtype=dtype)
+    activations = torch.rand(2, n, side, side + 2, dtype=dtype) + 0.1
+    if isinstance(group, SO2):
+        poses[0, -1, 0, 0] *= 0.8
+    poses[0, 0, 1, 1], activations[0, 0, 1, 1] = 0, 0
+    activations[1, -1, 2, 2] = 0
+    activations[1, 0, 3, 3] *= 2e-3
+    return generator, Capsules(poses.requires_grad_(), activations.requires_grad_())
+
+
+def plainly(group, generator, capsules, **options):
+    """Algorithm 1 as it is written, on the votes of every window."""
+    votes, inputs = window_votes(group, generator, capsules.poses), window_activations(capsules.activations)
+    routing = route(group, votes, inputs, **options)
+    return Capsules(routing.poses.movedim(3, 1), routing.activations.movedim(3, 1))
+
+
+def compare(group, generator, capsules, sigma, tolerance, **options):
+    """Assert that the chosen implementation equals the plain one: values, and gradients of every tensor."""
+    leaves = [*capsules, *generator.parameters(), *vars(sigma).values()]
+    actual = route_windows(group, generator, capsules, sigma=sigma, **options)
+    expected = plainly(group, generator, capsules, sigma=sigma, **options)
+    for one, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(one, other, **tolerance)
+    heads = [torch.randn_like(tensor) for tensor in actual]
+    gradients = (torch.autograd.grad(outputs, leaves, heads, materialize_grads=True) for outputs in (actual, expected))
+    for leaf, one, other in zip(leaves, *gradients, strict=True):
+        kink = (leaf == 0) & (leaf is capsules.activations)  # |a| has a kink at 0, where each may choose its side
+        # Relative to the largest; the planar backward takes transformations for unit vectors, which the floor of
+        # `directions` makes them only nearly.
+        limit = (2e-3 if leaf.dtype == torch.float32 else 1e-7) * other.abs().max().clamp_min(1).item()
+        torch.testing.assert_close(one[~kink], other[~kink], rtol=0, atol=limit)
+
+
+@pytest.mark.parametrize("iterations", [0, 1, 2, 3])
+@pytest.mark.parametrize("agreement", ["mean", "weighted"])
+@pytest.mark.parametrize("kernel", [TransformMLP(), TransformLinear()], ids=["mlp", "linear"])
+@pytest.mark.parametrize("capsules", LAYERS, ids=lambda sizes: f"{sizes[0]} to {sizes[1]}")
+@pytest.mark.parametrize("implementation", FAST)
+def test_fast_implementations_equal_the_plain_one(
+    implementation, capsules, kernel, agreement, iterations, dtype, tolerance, monkeypatch
+):
+    """Values and gradients, on every layer shape of the networks."""
+    calls = spy(monkeypatch)
+    sigma = trained(FAST[implementation], dtype)
+    compare(SO2(), *sample(kernel, capsules, dtype), sigma, tolerance, iterations=iterations, agreement=agreement)
+    assert calls == [implementation]
+
+
+def one_iteration_short(implementation):
+    return lambda *arguments, **options: implementation(*arguments, **options | {"iterations": 1})
+
+
+def other_agreement(implementation):
+    return lambda *arguments, **options: implementation(*arguments, **options | {"agreement": "weighted"})
+
+
+def constant_activations(implementation):
+    return lambda *given, **options: implementation(*given[:-1], given[-1].detach(), **options)
+
+
+@pytest.mark.parametrize("wrong", [one_iteration_short, other_agreement, constant_activations])
+@pytest.mark.parametrize("implementation", FAST)
+def test_that_comparison_rejects_a_wrong_implementation(implementation, wrong, dtype, tolerance, monkeypatch):
+    """Control: wrong values, or right values with wrong gradients, do not pass."""
+    case, sigma = sample(TransformMLP(), (16, 32), dtype), trained(FAST[implementation], dtype)
+    monkeypatch.setattr(window_routing, implementation, wrong(getattr(window_routing, implementation)))
+    with pytest.raises(AssertionError, match="not close"):
+        compare(SO2(), *case, sigma, tolerance, iterations=2, agreement="mean")
+
+
+def spy(monkeypatch):
+    """The names of the implementations that route_windows calls from now on."""
+    calls = []
+    for name in ("route", *FAST):
+        function = getattr(window_routing, name)
+
+        def call(*arguments, name=name, function=function, **options):
+            calls.append(name)
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(window_routing, name, call)
+    return calls
+
+
+class Nearer(SO2):
+    """A user's own δ, of which no fast implementation knows."""
+
+    def distance(self, g, h):
+        return super().distance(g, h) / 4
+
+
+class Named(SO2):
+    """A user's own subclass that changes nothing that matters, and says so."""
+
+    closed_form = "unit complex"
+
+    def __repr__(self):
+        return "rotations"
+
+
+class Sharp(Sigmoid):
+    """A user's own σ, of which no fast implementation knows."""
+
+    def __call__(self, x):
+        return super().__call__(x) ** 4
+
+
+class Steep(Sigmoid):
+    """A user's own defaults for the same formula, restated."""
+
+    closed_form: ClassVar = "sigmoid"
+
+
+class Squared(Linear):
+    def __call__(self, x):
+        return super().__call__(x) ** 2
+
+
+@pytest.mark.parametrize(
+    ("group", "sigma", "chosen"),
+    [
+        (SO2(), Sigmoid(), "planar_route"),
+        (SO2(), Steep(4.0), "planar_route"),
+        (Named(), Sigmoid(), "planar_route"),
+        (SO2(), Linear(), "moment_route"),
+        (Named(), Linear(), "moment_route"),
+        (SO2(), Softmax(), "route"),
+        (SO2(), Sharp(), "route"),
+        (SO2(), Squared(), "route"),
+        (Nearer(), Sigmoid(), "route"),
+        (Nearer(), Linear(), "route"),
+        (SE2(), Sigmoid(), "route"),
+        (GL(2), Linear(), "route"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_what_is_chosen_when(group, sigma, chosen, monkeypatch):
+    """The table of route_windows; a subclass takes the plain road unless it restates its closed form."""
+    generator, capsules = sample(TransformMLP(4), (2, 3), torch.float64, group=group)
+    expected = plainly(group, generator, capsules, sigma=sigma)
+    calls = spy(monkeypatch)
+    actual = route_windows(group, generator, capsules, sigma=sigma)
+    assert calls == [chosen]
+    torch.testing.assert_close(actual.poses, expected.poses)
+    torch.testing.assert_close(actual.activations, expected.activations)
+
+
+def test_the_choice_matters_to_those_subclasses():
+    """Control: were the declarations inherited, the answers would be those of the base classes."""
+    generator, capsules = sample(TransformMLP(4), (2, 3), torch.float64)
+    usual = route_windows(SO2(), generator, capsules).activations
+    assert (route_windows(Nearer(), generator, capsules).activations - usual).abs().max() > 1e-3
+    assert (route_windows(SO2(), generator, capsules, sigma=Sharp()).activations - usual).abs().max() > 1e-3
+
+
+def test_compiled_programs_take_no_size_from_the_data(monkeypatch):
+    generator, capsules = sample(TransformMLP(4), (2, 3), torch.float64)
+    calls = spy(monkeypatch)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    for sigma in (Sigmoid(), Linear(), Softmax()):
+        route_windows(SO2(), generator, capsules, sigma=sigma)
+    assert calls == ["route", "moment_route", "route"]
+
+
+def test_windows_without_activity_are_undefined_and_pass_no_gradient(dtype):
+    """And the other windows do not notice them."""
+    generator, capsules = sample(TransformMLP(4), (2, 3), dtype)
+    silenced = Capsules(capsules.poses.detach().clone(), capsules.activations.detach().clone())
+    silenced.activations[:, :, :2, :2] = 0
+    silenced.poses.requires_grad_()
+    routed, whole = (route_windows(SO2(), generator, given) for given in (silenced, capsules))
+    assert (routed.poses[:, :, 0, 0] == 0).all()
+    assert (routed.activations[:, :, 0, 0] == 0).all()
+    torch.testing.assert_close(routed.poses[:, :, 1:], whole.poses[:, :, 1:])
+    (routed.poses.sum() + routed.activations.sum()).backward()
+    assert (silenced.poses.grad[:, :, :2, :2] == 0).all()
+    assert (silenced.poses.grad[:, :, 2:] != 0).any()
+
+
+def test_a_grid_without_any_activity_is_legal(dtype):
+    generator, capsules = sample(TransformMLP(4), (2, 3), dtype)
+    routed = route_windows(SO2(), generator, Capsules(capsules.poses, torch.zeros_like(capsules.activations)))
+    assert routed.poses.shape == (2, 3, 2, 3, 2)
+    assert (routed.poses == 0).all()
+    assert (routed.activations == 0).all()
+
+
+@pytest.mark.parametrize("sigma", [Sigmoid(), Linear(), Softmax()], ids=lambda sigma: type(sigma).__name__)
+def test_autocast_does_not_reach_any_implementation(sigma):
+    generator, capsules = sample(TransformMLP(4), (2, 3), torch.float32)
+    expected = route_windows(SO2(), generator, capsules, sigma=sigma)
+    with torch.autocast("cpu", torch.bfloat16):
+        actual = route_windows(SO2(), generator, capsules, sigma=sigma)
+    assert torch.equal(actual.poses, expected.poses)
+    assert torch.equal(actual.activations, expected.activations)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize("function", ["route_windows", "window_votes"])
+def test_grids_that_windows_do_not_cover_are_refused(function):
+    generator = TransformMLP(4).build(SO2(), 2, 3)
+    capsules = Capsules(torch.zeros(1, 2, 5, 4, 2), torch.zeros(1, 2, 5, 4))
+    given = capsules if function == "route_windows" else capsules.poses
+    with pytest.raises(ValueError, match="Nearest legal sizes: 4 and 6"):
+        getattr(window_routing, function)(SO2(), generator, given)

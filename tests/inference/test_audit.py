@@ -1,0 +1,80 @@
+"""The certificate of a model: what it measures, and what it must reject."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+
+import equicaps
+from equicaps.data import embedded_digits
+from equicaps.errors import UsageError
+from equicaps.inference import audit
+from equicaps.metrics import Exactness, LayerExactness
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return embedded_digits("test").take(slice(0, 12))
+
+
+@pytest.fixture(scope="module")
+def certificate(digits):
+    return audit.audit(equicaps.load("digits-upright"), digits, step=180)
+
+
+def test_a_shipped_model_is_exact(certificate, digits):
+    assert certificate.holds
+    assert certificate.images == len(digits)
+    assert certificate.exact.images == 2 * len(digits)  # as given, and rotated
+    assert [entry.degrees for entry in certificate.angles] == [0, 180]
+    assert certificate.angles[0].accuracy == certificate.angles[1].accuracy > 80
+    assert all(entry.equivariance < entry.control for entry in certificate.layers if entry.degrees >= 45)
+
+
+def test_a_network_without_poses_is_not_exact(digits):
+    """Control: a plain CNN fails, and the certificate says why."""
+    found = audit.audit(equicaps.load("digits-plain"), digits, step=180)
+    assert not found.holds
+    assert "predictions change under quarter turns" in found.failures[0]
+    assert found.to_dict()["holds"] is False
+
+
+@pytest.mark.parametrize("name", ["scores", "activations", "poses"])
+@pytest.mark.parametrize("value", [audit.ALLOWED, torch.nan], ids=["limit", "NaN"])
+def test_each_output_must_stay_below_the_limit(certificate, name, value):
+    found = replace(certificate, exact=certificate.exact._replace(**{name: value}))
+    assert not found.holds
+    assert len(found.failures) == 1
+
+
+@pytest.mark.parametrize("name", LayerExactness._fields)
+@pytest.mark.parametrize("value", [audit.ALLOWED_IN_LAYERS, torch.nan], ids=["limit", "NaN"])
+def test_each_layer_must_stay_below_the_limit(certificate, name, value):
+    """NaN compares as neither larger nor smaller, so it must not pass for a change of 0."""
+    first, *rest = certificate.exact_layers
+    found = replace(certificate, exact_layers=(first._replace(**{name: value}), *rest))
+    assert [failure.split(" changes by")[0] for failure in found.failures] == ["layer 1"]
+
+
+def test_a_changed_prediction_fails(certificate):
+    found = replace(certificate, exact=Exactness(10, 1, 0.0, 0.0, 0.0, 100.0))
+    assert found.failures == ["1 predictions change under quarter turns"]
+
+
+def test_an_audit_takes_models_of_any_dtype_and_mode_and_leaves_them_unchanged(digits, certificate):
+    model = equicaps.load("digits-upright").double().train()
+    state = copy.deepcopy(model.state_dict())
+    found = audit.audit(model, digits, step=180)
+    assert found.holds
+    assert found.exact.scores < certificate.exact.scores  # computed in float64
+    assert all(module.training for module in model.modules())
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+
+
+def test_mistakes_are_explained(digits):
+    model = equicaps.load("digits-upright")
+    with pytest.raises(ValueError, match="step must be 1 to 180 degrees, but is 0"):
+        audit.audit(model, digits, step=0)
+    with pytest.raises(UsageError, match=r"has the classes .* but the model knows"):
+        audit.audit(model, replace(digits, classes=tuple("abcdefghij")))
