@@ -1,7 +1,7 @@
-"""The documentation site: ``make docs`` writes it to ``docs/_build/html``. It is built and read without a network.
+"""Configuration of the documentation site, which ``make docs`` writes to ``docs/_build/html``.
 
-Pages are the Markdown files that are also read in the repository; figures on them are written by programs (see
-CONTRIBUTING.md), never typed in.
+The site is built and read offline. Its pages are the Markdown files that can also be read in the repository; programs
+write the measured numbers on them (see CONTRIBUTING.md).
 """
 
 import hashlib
@@ -13,13 +13,11 @@ from sphinx.application import Sphinx
 
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS / "_extensions")]
-typing.GENERATING_DOCUMENTATION = "equicaps"  # type: ignore[attr-defined] # jaxtyping then leaves its own name out
+typing.GENERATING_DOCUMENTATION = "equicaps"  # type: ignore[attr-defined] # jaxtyping then omits its own name
 
 import equicaps  # noqa: E402
 
 SOURCE = Path(equicaps.__file__).parent
-OPTIONAL = ("serve", "galaxies")
-"""Pages for which index.md leaves room: a checkout need not have them."""
 
 project = "equicaps"
 author = "The equicaps developers"
@@ -56,7 +54,7 @@ napoleon_use_ivar = True
 
 
 def _fingerprint() -> str:
-    """Of everything that a notebook's outputs depend on, the trained weights included."""
+    """A hash of everything that the outputs of a notebook depend on, including the trained weights."""
     digest = hashlib.sha256()
     for path in sorted(SOURCE.rglob("*")):
         if path.is_file() and path.suffix != ".pyc":
@@ -64,7 +62,7 @@ def _fingerprint() -> str:
     return digest.hexdigest()[:12]
 
 
-nb_execution_mode = "cache"  # once for each state of notebook and package
+nb_execution_mode = "cache"  # run a notebook again only when it or the package has changed
 nb_execution_cache_path = str(DOCS / "_build" / f"notebooks-{_fingerprint()}")
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
@@ -72,16 +70,9 @@ nb_merge_streams = True
 
 
 def setup(app: Sphinx) -> None:
-    app.connect("source-read", _without_absent_pages)
-    app.connect("autodoc-process-docstring", _without_numbers)
+    app.connect("autodoc-process-docstring", _without_field_numbers)
 
 
-def _without_absent_pages(app: Sphinx, page: str, source: list[str]) -> None:
-    if page == app.config.root_doc:
-        absent = {name for name in OPTIONAL if name not in app.env.found_docs}
-        source[0] = "\n".join(line for line in source[0].splitlines() if line not in absent)
-
-
-def _without_numbers(app: Sphinx, kind: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """The fields of a named tuple need not say "Alias for field number 0"."""
+def _without_field_numbers(app: Sphinx, kind: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Drop "Alias for field number 0" and the like from the fields of named tuples: it says nothing."""
     lines[:] = [line for line in lines if not line.startswith("Alias for field number")]

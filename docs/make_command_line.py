@@ -1,6 +1,6 @@
-"""Runs every command that docs/command_line.md shows and puts in what it prints. Takes about two CPU-minutes.
+"""Run every command that docs/command_line.md shows and insert what it prints; takes about two CPU-minutes.
 
-Run: python docs/make_command_line.py.
+Run: python docs/make_command_line.py
 """
 
 import os
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def first_line(program: list[str], folder: Path, environment: dict[str, str]) -> str:
-    """Of a program that runs until Ctrl-C."""
+    """The first line that a program prints which runs until Ctrl-C."""
     with subprocess.Popen(program, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         line = process.stdout.readline()
@@ -52,12 +52,13 @@ def first_line(program: list[str], folder: Path, environment: dict[str, str]) ->
 
 
 def make_images(folder: Path) -> None:
+    """Write some test digits as PNG, each rotated by the angle in its name."""
     folder.mkdir()
     digits = embedded_digits("test")
     for index, degrees in ((0, 0), (3, 30), (8, 90), (40, -120), (4, 180)):
-        turned = rotate(digits.images[index : index + 1], torch.tensor([float(degrees)]))[0, 0]
-        name = f"{digits.classes[digits.labels[index]]}_turned_by_{degrees}.png"
-        Image.fromarray((turned * 255).round().byte().numpy()).save(folder / name)
+        rotated = rotate(digits.images[index : index + 1], torch.tensor([float(degrees)]))[0, 0]
+        name = f"{digits.classes[digits.labels[index]]}_rotated_by_{degrees}.png"
+        Image.fromarray((rotated * 255).round().byte().numpy()).save(folder / name)
 
 
 if __name__ == "__main__":

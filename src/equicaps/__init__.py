@@ -1,7 +1,8 @@
-"""Networks whose answers do not change when the input is rotated, and which say how it was rotated.
+"""Group equivariant capsule networks: image classifiers that also report how the object is rotated.
 
-An implementation of *Group Equivariant Capsule Networks* (Lenssen, Fey, Libuschewski, NeurIPS 2018) and what follows
-from it. Conventions (axes, angles, the undefined pose) are on one page: ``docs/conventions.md``.
+An implementation of *Group Equivariant Capsule Networks* (Lenssen, Fey, Libuschewski, NeurIPS 2018), and networks that
+build on it. ``docs/conventions.md`` defines axes, angles and the undefined pose; ``docs/guarantees.md`` says what is
+exact, and what is not.
 """
 
 import importlib
@@ -49,12 +50,12 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """Also what has not been imported yet."""
+    """List all public names, including those that have not been imported yet."""
     return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: everything brings torch with it, which takes seconds."""
+    """Import a room or a name when it is first used, because everything imports torch, which takes seconds."""
     if name in _FROM_INFERENCE:
         return getattr(importlib.import_module("equicaps.inference"), name)
     if name in __all__:

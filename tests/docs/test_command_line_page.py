@@ -1,4 +1,4 @@
-"""What the page shows exists: every command and every option; the cheap one prints what it says."""
+"""Every command and option on the page exists, and the cheapest command prints what the page shows."""
 
 import re
 from pathlib import Path

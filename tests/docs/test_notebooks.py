@@ -1,4 +1,4 @@
-"""The notebooks run from the first cell to the last; what they claim, they assert."""
+"""The notebooks run from the first cell to the last, and assert what they claim."""
 
 import warnings
 from pathlib import Path
@@ -13,9 +13,9 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
 def run(notebook, folder):
-    """In a kernel of its own, as a user runs it."""
+    """Run a notebook in a kernel of its own, as a user does."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the client about itself; the notebook's own are in its outputs
+        warnings.simplefilter("ignore")  # the client's own; those of the notebook appear in its outputs
         return NotebookClient(
             notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": folder}}
         ).execute()
@@ -31,7 +31,7 @@ def test_it_runs_and_shows_pictures_without_a_warning(path, tmp_path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_is_kept_without_outputs(path):
-    """The site makes them from the weights of the day; they are no part of a change."""
+    """The site makes them from the current weights; outputs would only clutter a change."""
     code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     assert not any(cell.outputs or cell.execution_count for cell in code)
     assert any("assert " in cell.source for cell in code)

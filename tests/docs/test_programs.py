@@ -1,4 +1,4 @@
-"""The README's program prints what the README says, and the examples run."""
+"""The program in the README prints what the README shows, and the examples run."""
 
 import importlib.util
 import re
@@ -22,7 +22,7 @@ def run(*command: str) -> str:
 
 
 def test_readme_program_prints_what_the_readme_shows():
-    """Word for word but for the last digits, which depend on the machine."""
+    """Word for word, except for the last digits, which depend on the machine."""
     readme = (ROOT / "README.md").read_text()
     program, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.DOTALL).groups()
     printed = run("-c", program).splitlines()
@@ -56,7 +56,7 @@ def read_onnx():
 
 
 def framed(height, width):
-    """A digit, cut or with a rim of noise."""
+    """A digit that is cropped, or surrounded by noise."""
     digit = (embedded_digits("test").images[3, 0] * 255).byte().numpy()
     around = np.random.default_rng(0).integers(0, 90, (60, 60), dtype=np.uint8)
     around[16:44, 16:44] = digit
