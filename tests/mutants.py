@@ -1,7 +1,7 @@
 """Do the tests notice mistakes? Each mutant has one in a copy of the repository, where some of its tests must fail.
 
-Run: ``python tests/mutants.py [WORD ...]``. It tries all mutants, or those whose name or file contains one of the words,
-and brings the table ``tests/mutants.md`` up to date. The mutants are listed in ``tests/mutations``.
+Run: ``python tests/mutants.py [WORD ...]``. It tries all mutants, or those whose name or file contains one of the words
+given, and brings the table ``tests/mutants.md`` up to date. The mutants are listed in ``tests/mutations``.
 """
 
 import os

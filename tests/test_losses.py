@@ -94,9 +94,11 @@ def test_spread_loss_is_the_mean_over_the_batch():
     assert spread_loss(activations, labels, 0.9).item() == pytest.approx(sum(single) / 5, rel=1e-5)
 
 
+PARTS = ("cross_entropy", "spread", "reconstruction", "consistency")
+
+
 def only(name, weight=1.0, **settings):
-    return Objective(**dict.fromkeys(("cross_entropy", "spread", "reconstruction", "consistency"), 0.0) | {name: weight},
-                     **settings)  # fmt: skip
+    return Objective(**dict.fromkeys(PARTS, 0.0) | {name: weight}, **settings)
 
 
 @pytest.fixture
@@ -105,7 +107,7 @@ def batch():
     return output(torch.randn(4, 3)), torch.rand(4, 1, 2, 2), torch.tensor([0, 2, 0, 2]), torch.rand(4) * 360
 
 
-@pytest.mark.parametrize("name", ["cross_entropy", "spread", "reconstruction", "consistency"])
+@pytest.mark.parametrize("name", PARTS)
 def test_each_part_is_proportional_to_its_weight(batch, name):
     assert only(name, 3.0)(*batch).item() == pytest.approx(3 * only(name)(*batch).item(), rel=1e-5)
 

@@ -101,8 +101,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "a fading rotation shrinks the translation",
-            "return torch.cat((rotation, weighted_mean(translations, weights)), dim=-1)",
-            "return torch.cat((rotation, weighted_mean(translations, weights) * rotation.square().sum(-1, True)), dim=-1)",
+            "weighted_mean(translations, weights)), dim=-1)",
+            "weighted_mean(translations, weights) * rotation.square().sum(-1, True)), dim=-1)",
         ),
     ),
     *mutants_of(

@@ -11,7 +11,7 @@ class Mutant(NamedTuple):
         file: relative to the root of the repository.
         before: the passage.
         after: the passage with the mistake.
-        tests: the files below ``tests`` that must notice it, the mirrored one first.
+        tests: the files below ``tests`` that must notice it, the mirrored one first; of slow files, single tests.
     """
 
     name: str
