@@ -23,6 +23,11 @@ MUTANTS = (
         ("size of the shorter sides", "median_low(sorted(max(pair)", "median_low(sorted(min(pair)"),
     ),
     *mutants_of(
+        "src/equicaps/data/by_name.py",
+        ("data/test_by_name.py",),
+        ("evaluated on the test split on the way", '"valid" if "valid" in entry.parts else "test"', '"test"'),
+    ),
+    *mutants_of(
         "src/equicaps/data/dataset.py",
         ("data/test_dataset.py",),
         (

@@ -14,8 +14,8 @@ MUTANTS = (
         ("channels moved by exchanging axes", "np.moveaxis(images, -1, -3)", "np.swapaxes(images, -1, -3)"),
         (
             "resized to the network's size, not to the frame",
-            "sides = (to.frame, to.frame)",
-            "sides = (to.size, to.size)",
+            "sides, precise = (to.frame, to.frame)",
+            "sides, precise = (to.size, to.size)",
         ),
     ),
     *mutants_of(
