@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from rich.console import Console
+from rich.progress import track
 
 from equicaps._files import create_folder, prepare_folder, write_bytes, write_json
 from equicaps.cli.progress import TrainingBar
-from equicaps.cli.terminal import tracked
 from equicaps.data import Dataset
 from equicaps.errors import NotFoundError, UsageError
 from equicaps.images import Augmentation
@@ -124,7 +124,7 @@ class Results:
 
     def track(self, items: Sequence[T], what: str) -> Iterator[T]:
         """The items, with a progress bar on a terminal."""
-        return tracked(self.console, items, len(items), what)
+        return track(items, what, console=self.console, transient=True, disable=not self.console.is_terminal)
 
     def write(self, experiment: str, content: Record) -> Record:
         """Write ``EXPERIMENT.json`` together with the commit that measured it; returns all of it."""
