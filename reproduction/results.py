@@ -1,7 +1,7 @@
 """The folder of results: trainings with their weights, and what was measured on them."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -122,7 +122,7 @@ class Results:
         """MNIST's test digits, or a few of them in a quick run."""
         return quick_digits() if self.quick else mnist("test")
 
-    def track(self, items: Sequence[T], what: str) -> Iterator[T]:
+    def track(self, items: Sequence[T], what: str) -> Iterable[T]:
         """The items, with a progress bar on a terminal."""
         return track(items, what, console=self.console, transient=True, disable=not self.console.is_terminal)
 
