@@ -16,12 +16,14 @@ from safetensors.torch import save as serialise
 from safetensors.torch import save_file
 from small_training import TURNED, config, digits, network
 
+from equicaps import _tensor_files as module
+from equicaps import load
 from equicaps._files import prepare_folder, write_bytes
 from equicaps._tensor_files import read_tensors, write_tensors
 from equicaps.errors import DamagedFileError, FileError
-from equicaps.inference.model_files import MODEL, load_model
-from equicaps.training import files as module
-from equicaps.training import fit, load_checkpoint
+from equicaps.inference.model_files import MODEL, read_model
+from equicaps.training import load_checkpoint
+from equicaps.training import train as run
 from equicaps.training.checkpoint import CHECKPOINT, DAMAGED, PREVIOUS
 
 TENSORS = {
@@ -118,13 +120,13 @@ def test_a_newer_version_says_to_update(path, monkeypatch):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileError, match=r"cannot read .*nothing\.safetensors: No such file"):
-        load_model(tmp_path / "nothing.safetensors")
-    with pytest.raises(FileError, match="holds no training"):
+        read_model(tmp_path / "nothing.safetensors")
+    with pytest.raises(FileError, match="contains no training"):
         load_checkpoint(tmp_path)
 
 
 def train(folder, steps=3, **options):
-    return fit(config(steps), network(), digits(), TURNED, folder=folder, **options)
+    return run(config(steps), digits(), TURNED, folder=folder, network=network(), **options)
 
 
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
@@ -239,7 +241,7 @@ def test_read_only_is_called_read_only(code, tmp_path, monkeypatch):
     def refuse(*args):
         raise OSError(getattr(errno, code), "no")
 
-    monkeypatch.setattr("equicaps.data.fetch.open", refuse, raising=False)
+    monkeypatch.setattr("equicaps._files.open", refuse, raising=False)
     with pytest.raises(FileError, match=r"is read-only for this user\. Choose another folder"):
         prepare_folder(tmp_path)
 
@@ -247,10 +249,10 @@ def test_read_only_is_called_read_only(code, tmp_path, monkeypatch):
 def test_a_model_travels_with_its_description(tmp_path):
     settings = config(2)
     settings = replace(settings, model=replace(settings.model, preset="steerable_cnn", num_classes=3))
-    result = fit(settings, settings.model.build(0), digits(), TURNED, folder=tmp_path)
-    loaded = load_model(tmp_path / MODEL)
+    result = run(settings, digits(), TURNED, folder=tmp_path)
+    loaded = load(tmp_path)
     assert loaded.classes == ("thin", "broad", "square")
-    assert loaded.data == "bars"
+    assert loaded.card.data == "bars"
     images = TURNED(digits(4).images).images
     assert torch.equal(loaded.network(images).scores, result.network(images).scores)
     record = json.loads((tmp_path / "result.json").read_text())
@@ -262,4 +264,4 @@ def test_a_model_travels_with_its_description(tmp_path):
 def test_a_model_that_cannot_be_built_is_reported(tmp_path):
     write_tensors(tmp_path / MODEL, "model", TENSORS, {"config": {"model": {"preset": "steerable"}}})
     with pytest.raises(FileError, match="cannot build"):
-        load_model(tmp_path / MODEL)
+        read_model(tmp_path / MODEL)

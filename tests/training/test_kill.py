@@ -10,7 +10,7 @@ import pytest
 import torch
 from small_training import TURNED, config, digits, network
 
-from equicaps.training import fit, load_checkpoint
+from equicaps.training import load_checkpoint, train
 from equicaps.training.checkpoint import CHECKPOINT, PREVIOUS
 
 STEPS = 12
@@ -18,11 +18,11 @@ STEPS = 12
 
 def run(folder, steps=STEPS, **options):
     torch.manual_seed(5)
-    return fit(config(steps), network(), digits(), TURNED, folder=folder, resume=True, **options)
+    return train(config(steps), digits(), TURNED, folder=folder, network=network(), resume=True, **options)
 
 
 def start(function):
-    """Run in a child process, which shares nothing with this one but the disk."""
+    """Run in a child process, which shares only the disk with this one."""
     child = os.fork()
     if child == 0:
         try:
@@ -74,7 +74,7 @@ def die_while(moment, monkeypatch, folder):
         if progress.step < 4:
             return
         if moment == "writing":
-            monkeypatch.setattr("equicaps.data.fetch.open", Dying, raising=False)
+            monkeypatch.setattr("equicaps._files.open", Dying, raising=False)
         elif moment == "syncing":
             monkeypatch.setattr("os.fsync", kill_self)
         else:
@@ -115,7 +115,7 @@ def appears(path, newer_than):
 
 
 def on_a_slow_disk(folder):
-    """So that most of the time goes into writing."""
+    """Train so that most of the time is spent writing."""
     sync = os.fsync
     os.fsync = lambda descriptor: (time.sleep(0.03), sync(descriptor))
     run(folder, steps=100_000)

@@ -13,16 +13,16 @@ from equicaps.training import (  # fmt: skip
     Budget,
     Intervals,
     Optimiser,
-    World,
-    fit,
     load_checkpoint,
+    train,
 )
+from equicaps.training.distributed import World
 from equicaps.training.log import EVALUATIONS, STEPS, commit
 from equicaps.training.trainer import PILOT_STEPS, Trainer, follow
 
 
 def run(settings, folder, **options):
-    return fit(settings, network(), digits(), TURNED, folder=folder, **options)
+    return train(settings, digits(), TURNED, folder=folder, network=network(), **options)
 
 
 def rows(path):
@@ -91,7 +91,7 @@ def test_a_loss_that_is_not_a_number_stops_the_training_before_it_is_saved(tmp_p
 
     calls = []
     with pytest.raises(TrainingError, match="loss of step 5 is nan"):
-        fit(settings, network(), digits(), poisoned, folder=tmp_path)
+        train(settings, digits(), poisoned, folder=tmp_path, network=network())
     tensors, content = load_checkpoint(tmp_path)
     assert content["step"] == 4
     assert all(value.isfinite().all() for value in tensors.values() if value.is_floating_point())
@@ -120,7 +120,7 @@ def test_averaged_weights_are_the_recursion_and_are_what_is_evaluated(tmp_path):
     def watch(progress):
         states.append({name: value.clone() for name, value in net.state_dict().items()})
 
-    result = fit(settings, net, digits(), TURNED, folder=tmp_path, watch=watch)
+    result = train(settings, digits(), TURNED, folder=tmp_path, network=net, watch=watch)
     for step, state in enumerate(states):
         decay = min(0.8, (1 + step) / (10 + step))
         for name, value in state.items():
@@ -151,7 +151,7 @@ def test_clipping_bounds_the_gradient(tmp_path):
     for clip in (None, 0.01):
         net = network()
         settings = config(3, optimiser=Optimiser(clip=clip))
-        fit(settings, net, digits(), TURNED, folder=tmp_path / str(clip), watch=watch_norm(net))
+        train(settings, digits(), TURNED, folder=tmp_path / str(clip), network=net, watch=watch_norm(net))
     assert min(norms[:3]) > 0.011
     assert max(norms[3:]) < 0.0101
 

@@ -9,11 +9,11 @@ import torch
 from small_training import TURNED, config, digits, network
 from torch import nn
 
-from equicaps.errors import TrainingError
-from equicaps.training import Intervals, Optimiser, fit, load_checkpoint
+from equicaps.errors import UsageError
+from equicaps.training import Intervals, Optimiser, load_checkpoint, train
 from equicaps.training.checkpoint import save_checkpoint
 from equicaps.training.log import EVALUATIONS, STEPS
-from equicaps.training.loop import differences
+from equicaps.training.recipe import differences
 
 
 class Noisy(nn.Module):
@@ -46,7 +46,7 @@ def accuracy(module, limit):
 
 
 def run(settings, folder, net=None, **options):
-    return fit(settings, net or Noisy(), digits(), TURNED, folder=folder, evaluation=accuracy, **options)
+    return train(settings, digits(), TURNED, folder=folder, network=net or Noisy(), evaluation=accuracy, **options)
 
 
 def final_state(folder):
@@ -127,23 +127,23 @@ def test_ctrl_c_saves_and_the_training_can_be_resumed(tmp_path):
 
 def test_a_training_is_not_overwritten_by_accident(tmp_path):
     run(config(2), tmp_path)
-    with pytest.raises(TrainingError, match="resume it, or choose a new folder"):
+    with pytest.raises(UsageError, match="resume it, or choose a new folder"):
         run(config(2), tmp_path)
 
 
 def test_resuming_with_other_settings_or_data_is_refused_by_name(tmp_path):
     run(config(2), tmp_path)
-    with pytest.raises(TrainingError, match=r"optimiser.rate: 0.006 -> 0.1"):
+    with pytest.raises(UsageError, match=r"optimiser.rate: 0.006 -> 0.1"):
         run(config(2, optimiser=Optimiser(rate=0.1)), tmp_path, resume=True)
-    with pytest.raises(TrainingError, match=r"\(data.images: 40 -> 39\)"):
-        fit(config(2), Noisy(), digits(39), TURNED, folder=tmp_path, resume=True)
+    with pytest.raises(UsageError, match=r"\(data.images: 40 -> 39\)"):
+        train(config(2), digits(39), TURNED, folder=tmp_path, network=Noisy(), resume=True)
 
 
 def test_resuming_with_another_augmentation_is_refused_by_name(tmp_path):
     run(config(2), tmp_path)
     other = replace(TURNED, shift=1.0)
-    with pytest.raises(TrainingError, match=r"\(augmentation.shift: 0.0 -> 1.0\)"):
-        fit(config(2), Noisy(), digits(), other, folder=tmp_path, resume=True)
+    with pytest.raises(UsageError, match=r"\(augmentation.shift: 0.0 -> 1.0\)"):
+        train(config(2), digits(), other, folder=tmp_path, network=Noisy(), resume=True)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,9 @@ def test_a_checkpoint_from_before_augmentations_were_recorded_is_resumed(tmp_pat
     tensors, content = load_checkpoint(tmp_path)
     assert content.pop("augmentation") == repr(TURNED)
     save_checkpoint(tmp_path, tensors, content)
-    assert fit(config(2), Noisy(), digits(), replace(TURNED, shift=1.0), folder=tmp_path, resume=True).finished
+    assert train(
+        config(2), digits(), replace(TURNED, shift=1.0), folder=tmp_path, network=Noisy(), resume=True
+    ).finished
 
 
 def test_a_function_is_the_same_augmentation_in_every_process(tmp_path):
@@ -181,10 +183,10 @@ def test_a_function_is_the_same_augmentation_in_every_process(tmp_path):
 
     first, again = make("mine"), make("mine")
     assert repr(first) != repr(again)
-    fit(config(2), Noisy(), digits(), first, folder=tmp_path)
-    assert fit(config(2), Noisy(), digits(), again, folder=tmp_path, resume=True).finished
-    with pytest.raises(TrainingError, match="augmentation: <function mine> -> <function other>"):
-        fit(config(2), Noisy(), digits(), make("other"), folder=tmp_path, resume=True)
+    train(config(2), digits(), first, folder=tmp_path, network=Noisy())
+    assert train(config(2), digits(), again, folder=tmp_path, network=Noisy(), resume=True).finished
+    with pytest.raises(UsageError, match="augmentation: <function mine> -> <function other>"):
+        train(config(2), digits(), make("other"), folder=tmp_path, network=Noisy(), resume=True)
 
 
 def test_a_finished_training_resumes_to_its_result(tmp_path):
