@@ -6,7 +6,7 @@ import os
 import signal
 
 import pytest
-from small_training import TURNED, config, digits, network
+from small_training import ROTATED, config, digits, network
 
 from equicaps._files import LOCK, lock_folder
 from equicaps.errors import UsageError
@@ -14,7 +14,7 @@ from equicaps.training import load_checkpoint, train
 
 
 def run(folder, **options):
-    return train(config(2), digits(), TURNED, folder=folder, network=network(), **options)
+    return train(config(2), digits(), ROTATED, folder=folder, network=network(), **options)
 
 
 def lock_and_leave(folder):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_training import TURNED, digits
+from small_training import ROTATED, digits
 
 from equicaps.losses import Objective
 from equicaps.models import Architecture
@@ -107,7 +107,7 @@ def test_a_reconstruction_loss_needs_a_decoder(tmp_path):
     with pytest.raises(ValueError, match=r"needs a network with a decoder.*use Architecture\(decoder=True\)"):
         config.network()
     with pytest.raises(ValueError, match="needs a network with a decoder"):
-        train(config, digits(), TURNED, folder=tmp_path / "run")
+        train(config, digits(), ROTATED, folder=tmp_path / "run")
     assert not (tmp_path / "run").exists()  # before anything is done
     assert replace(config, model=Architecture(decoder=True)).network().decoder is not None
     assert TrainConfig(Budget(steps=1)).network().decoder is None
@@ -116,4 +116,4 @@ def test_a_reconstruction_loss_needs_a_decoder(tmp_path):
 def test_a_given_network_is_trained_whatever_network_the_config_describes(tmp_path):
     config = TrainConfig(Budget(steps=1), objective=Objective(reconstruction=2.0), batch=4)
     given = Architecture("steerable_cnn", 3, decoder=True).build(0)
-    assert train(config, digits(), TURNED, folder=tmp_path, network=given).finished
+    assert train(config, digits(), ROTATED, folder=tmp_path, network=given).finished

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_training import TURNED, config, digits, network
+from small_training import ROTATED, config, digits, network
 
 from equicaps.errors import UsageError
 from equicaps.nn import BatchNorm2d
@@ -23,7 +23,7 @@ def curve(folder, net):
     """The losses and accuracies of every step, and the weights and statistics at the end."""
     seen = []
     settings = config(STEPS, batch=32)
-    result = train(settings, digits(), TURNED, folder=folder, network=net, watch=lambda p: seen.append(p.figures))
+    result = train(settings, digits(), ROTATED, folder=folder, network=net, watch=lambda p: seen.append(p.figures))
     losses, accuracies = ([getattr(row, name) for row in seen] for name in ("loss", "accuracy"))
     return {"losses": torch.tensor(losses), "accuracies": torch.tensor(accuracies), **result.network.state_dict()}
 
@@ -127,4 +127,4 @@ def test_batch_norm_over_two_processes_is_torchs_over_the_whole_batch(together):
 
 def test_a_batch_that_cannot_be_shared_is_refused():
     with pytest.raises(UsageError, match="multiple of 6"):
-        Trainer(config(2), network(), digits(), TURNED, World(torch.device("cpu"), 0, 3))
+        Trainer(config(2), network(), digits(), ROTATED, World(torch.device("cpu"), 0, 3))

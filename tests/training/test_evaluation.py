@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small_training import TURNED, config, digits, network
+from small_training import ROTATED, config, digits, network
 
 from equicaps.models.output import CapsOutput
 from equicaps.training import AnyAngle, AsTheyAre, Intervals
@@ -44,6 +44,6 @@ def test_the_zeros_of_all_classes_are_measured(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "class_zeros", lambda net, images, labels, classes: seen.append(labels) or [0.0])
     data = in_the_order_of_classes()
     few = config(2, intervals=Intervals(evaluation_images=6))
-    trainer = Trainer(few, network(), data, TURNED, World(torch.device("cpu")))
+    trainer = Trainer(few, network(), data, ROTATED, World(torch.device("cpu")))
     module._Run(trainer, tmp_path, None, None)._zeros()
     assert [labels.tolist() for labels in seen] == [[0, 0, 1, 1, 2, 2]]

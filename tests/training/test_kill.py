@@ -8,7 +8,7 @@ import time
 
 import pytest
 import torch
-from small_training import TURNED, config, digits, network
+from small_training import ROTATED, config, digits, network
 
 from equicaps.training import load_checkpoint, train
 from equicaps.training.checkpoint import CHECKPOINT, PREVIOUS
@@ -18,7 +18,7 @@ STEPS = 12
 
 def run(folder, steps=STEPS, **options):
     torch.manual_seed(5)
-    return train(config(steps), digits(), TURNED, folder=folder, network=network(), resume=True, **options)
+    return train(config(steps), digits(), ROTATED, folder=folder, network=network(), resume=True, **options)
 
 
 def start(function):
@@ -42,7 +42,7 @@ def kill_self(*_args, **_options):
 
 
 class Dying:
-    """A file that dies with its process when half of the content is written."""
+    """A file whose process is killed when half of the content is written."""
 
     def __init__(self, path, mode):
         self.file = open(path, mode, buffering=0)  # noqa: SIM115 - it is a context manager itself
@@ -59,7 +59,7 @@ class Dying:
 
 
 def die_while(moment, monkeypatch, folder):
-    """From the fourth step on, be killed at the given moment of writing a checkpoint."""
+    """Train, and be killed at the given moment of writing the checkpoint of the fourth step."""
     replace = os.replace
 
     def before(target):

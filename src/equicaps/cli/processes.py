@@ -31,7 +31,7 @@ def launch(processes: int) -> int:
 
     On Ctrl-C torchrun passes the signal on, once, and waits for the processes to save and end; a second Ctrl-C ends
     them. Its store, through which the processes find each other, listens on all network interfaces: torch offers no
-    choice. The address that the processes are given is that of this machine.
+    choice.
     """
     if os.environ.keys() >= TORCHRUN:
         raise UsageError("torchrun already starts the processes: leave out --processes.")
@@ -67,7 +67,7 @@ def first_process_reports() -> Iterator[None]:
     the same reason.
     """
     if not is_first():
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends it without a word until the training handles Ctrl-C
     try:
         yield
     except typer.Exit as end:

@@ -65,7 +65,7 @@ def train(
         int | None,
         typer.Option(
             min=1,
-            help="The side of the images.",
+            help="The side of the images in pixels.",
             show_default=f"{DEFAULTS.model.image_size}, for folders {FOLDER_SIZE}",
         ),
     ] = None,
@@ -114,7 +114,10 @@ def train(
         choose_device(config.hardware.device)
     if processes > 1:
         with reported(console):
-            raise typer.Exit(launch(processes))
+            try:
+                raise typer.Exit(launch(processes))
+            finally:
+                console.show_cursor()  # a process that was killed has left it hidden
     with settings_reported(console):
         setup = set_up(data, config, balance=balance)
     _describe(console, setup, out, size)
