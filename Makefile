@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test pytest lint types docs bench mutants clean
+.PHONY: demo test pytest lint types docs bench reproduce mutants clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python examples/demo.py
@@ -28,6 +28,11 @@ docs: .venv/docs.stamp
 bench: .venv/demo.stamp
 	$(BIN)/python benchmarks/routing.py
 	$(BIN)/python benchmarks/train_step.py --quick
+
+# Everything from the stored weights; WHAT=table1a for a part (see python -m reproduction), TRAIN=1 trains what is missing.
+WHAT ?= all
+reproduce: .venv/train,figures.stamp
+	$(BIN)/python -m reproduction $(WHAT) $(if $(TRAIN),,--no-training)
 
 mutants: .venv/dev.stamp
 	$(BIN)/python tests/mutants.py

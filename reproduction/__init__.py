@@ -1,1 +1,1 @@
-"""The paper's tables and figures: what is trained, measured and drawn. ``equicaps reproduce`` runs it."""
+"""The paper's tables and figures, trained, measured and drawn; run from a checkout as ``python -m reproduction``."""

@@ -1,122 +1,198 @@
-"""``equicaps reproduce``: the paper's tables and figures."""
+"""``python -m reproduction``: the commands."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from enum import StrEnum
+import json
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import torch
 import typer
 from rich.console import Console
-from rich.progress import track
 
-from equicaps.cli.progress import TrainingBar
-from equicaps.cli.reporting import reported, settings_reported
+from equicaps._files import write_bytes
+from equicaps.cli.reporting import reported
 from equicaps.cli.terminal import AsJson, show_json
-from equicaps.errors import UsageError
-from equicaps.training import Progress
-from reproduction import pages
+from equicaps.errors import NotFoundError, UsageError
+from equicaps.inference.model_files import MODEL
+from reproduction import galaxies, galaxies_page, pages, plots
 from reproduction.exactness import exactness
-from reproduction.protocols import mnist
-from reproduction.session import Record, Session
+from reproduction.figures import figures
+from reproduction.results import ROOT, Record, Results
+from reproduction.ship import MODELS, ship
 from reproduction.table1a import table1a
 from reproduction.table1b import table1b
-from reproduction.trainings import RUNS_FOLDER
+from reproduction.trainings import TRAININGS
 
-T = TypeVar("T")
+Experiment = Callable[[Results], Record | None]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Train a few steps on the package's digits, to see that everything runs.")
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--results", help="Folder of the results; by default results, or results/quick with --quick."),
+]
+NoTraining = Annotated[
+    bool, typer.Option("--no-training", help="Use finished trainings only; what is missing is marked 'not yet run'.")
+]
+
+EXPERIMENTS: dict[str, tuple[Sequence[Experiment], str]] = {
+    "table1a": ([table1a], "Table 1a: accuracy of the parts and of the whole network, on three data sets."),
+    "table1b": ([table1b], "Table 1b and Figure 5: pose errors."),
+    "exactness": ([exactness], "Section 6.2: accuracy at all angles, and what quarter turns change."),
+    "figures": ([figures], "Figure 4: poses and reconstructions."),
+    "all": ([exactness, table1a, table1b, figures], "Everything above."),
+}
+
+app = typer.Typer(
+    name="python -m reproduction",
+    help="The paper's tables and figures: train what is missing (hours; Ctrl-C saves, and the same command continues), "
+    "measure, draw, and write the pages of this checkout.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
 
 
-class What(StrEnum):
-    """What can be reproduced."""
+def _add_command(name: str, experiments: Sequence[Experiment], text: str) -> None:
+    @app.command(name, help=text)
+    def command(
+        quick: Quick = False, folder: Folder = None, no_training: NoTraining = False, as_json: AsJson = False
+    ) -> None:
+        console = _start()
+        results = Results(folder or _default(quick), quick, not no_training, console)
+        with reported(console):
+            records = {experiment.__name__: experiment(results) for experiment in experiments}
+            written = pages.update(ROOT) if results.published else []
+        for path in written:
+            console.print(f"written: {path}", markup=False, soft_wrap=True)
+        if as_json:
+            show_json({"quick": quick, "results": str(results.folder), "pictures": str(results.pictures),
+                       "written": list(map(str, written)), "records": records})  # fmt: skip
+        label = "quick run, whose figures mean nothing: " if quick else ""
+        console.print(f"{label}{results.folder}, pictures in {results.pictures}", markup=False, soft_wrap=True)
 
-    TABLE1A = "table1a"
-    TABLE1B = "table1b"
-    EXACTNESS = "exactness"
-    FIGURES = "figures"
-    ALL = "all"
+
+for _name, (_experiments, _text) in EXPERIMENTS.items():
+    _add_command(_name, _experiments, _text)
 
 
-def reproduce(
-    what: Annotated[What, typer.Argument(help="A table, the exactness of Section 6.2, the figures, or all.")],
-    quick: Annotated[bool, typer.Option("--quick", help="A few steps on the package's digits: does it run?")] = False,
-    results: Annotated[
-        Path | None, typer.Option(help="Folder of the records.  [default: results; with --quick results/quick]")
+@app.command()
+def train(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Trainings, one after the other.")
     ] = None,
-    no_training: Annotated[
-        bool, typer.Option("--no-training", help="Use finished trainings only; the rest stays 'not yet run'.")
+    measure_again: Annotated[
+        bool, typer.Option("--measure-again", help="Only measure finished trainings again, with the current code.")
     ] = False,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
-    """Train what is missing (hours; Ctrl-C saves, the same command continues), measure, draw and write the pages.
+    folder: Folder = None,
+) -> None:
+    """Train by name, or list all trainings with their state.
 
-    The pages are those of a checkout: docs/results.md, and the tables of README.md and docs/guarantees.md. Elsewhere
-    there are records and pictures alone.
-
-    `equicaps reproduce all --quick` shows in minutes that everything runs.
-
-    `equicaps reproduce table1a --no-training --json`
+    A training uses one core: start several commands for several cores.
     """
-    console = Console(stderr=True)
-    folder = results or (Path("results", "quick") if quick else Path("results"))
-    checkout = folder.resolve().parent
-    publish = not quick and folder.resolve().name == "results" and pages.is_checkout(checkout)
-    with settings_reported(console):
-        if not quick:
-            mnist("train"), mnist("test")
-        plots = _plots()
-    torch.set_num_threads(1)
-    session = Session(folder, quick, not no_training, Bars(console, folder))
-    pictures = checkout / "docs" / "figures" if publish else folder / "figures"
-    records: dict[str, Record | None] = {}
+    console = _start()
+    results = Results(folder or _default(quick=False), console=console)
+    if not names:
+        for name in TRAININGS:
+            typer.echo(f"{results.state(name):<10} {name}")
+        return
     with reported(console):
-        if what in (What.EXACTNESS, What.ALL):
-            records["exactness"] = found = exactness(session)
-            plots.accuracy_by_angle(pictures / "accuracy_by_angle.png", found)
-        if what in (What.TABLE1A, What.ALL):
-            records["table1a"] = table1a(session)
-        if what in (What.TABLE1B, What.ALL):
-            records["table1b"] = found = table1b(session)
-            plots.pose_error_by_class(pictures / "pose_error_by_class.png", found)
-        if what in (What.FIGURES, What.ALL):
-            from reproduction.figures import figures
-
-            records["figures"] = figures(session, pictures)
-        written = pages.update(checkout, folder.resolve()) if publish else []
-    for path in written:
-        console.print(f"written: {path}", markup=False, soft_wrap=True)
-    if as_json:
-        show_json({"quick": quick, "results": str(folder), "pictures": str(pictures),
-                   "written": list(map(str, written)), "records": records})  # fmt: skip
-    label = "quick, not for any table: " if quick else ""
-    console.print(f"{label}{folder}, pictures in {pictures}", markup=False, soft_wrap=True)
+        _check_names(names, TRAININGS)
+        for name in names:
+            record = results.measure_again(name) if measure_again else results.training(name)
+            typer.echo(f"{name}: {json.dumps(record and record['figures'])}")
 
 
-class Bars:
-    """Progress on the console."""
+@app.command("galaxies")
+def run_galaxies(
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with first_galaxies.npz; by default found or fetched.")
+    ] = None,
+    folder: Folder = None,
+    train: Annotated[bool, typer.Option("--train", help="Only train; the test split is not used.")] = False,
+    page: Annotated[bool, typer.Option("--page", help="Only write the page and its picture from the record.")] = False,
+    commands: Annotated[bool, typer.Option("--commands", help="Only run the page's commands again.")] = False,
+    png: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Only write three test sources of each class as images.")
+    ] = None,
+) -> None:
+    """Radio galaxies: train networks, test them at all angles, compare poses with axes, and write docs/galaxies.md."""
+    console = _start()
+    results = Results(folder or _default(quick=False), console=console)
+    with reported(console):
+        if png:
+            galaxies_page.write_images(png, galaxies.Training().data("test", data))
+        elif commands:
+            _run_galaxy_commands(results, data)
+        elif train:
+            galaxies.train_all(results, data)
+        else:
+            if not page:
+                galaxies.train_all(results, data)
+                galaxies.measure(results, data)
+            _show_galaxies(results, data)
 
-    def __init__(self, console: Console, results: Path) -> None:
-        self._console, self._results = console, results
 
-    @contextlib.contextmanager
-    def training(self, name: str) -> Iterator[Callable[[Progress], None] | None]:
-        """A bar while a network is trained; nothing if it is already there."""
-        if (self._results / RUNS_FOLDER / f"{name}.json").exists():
-            yield None
-            return
-        self._console.print(f"training {name}", markup=False)
-        with TrainingBar(self._console) as bar:
-            yield bar
-
-    def each(self, items: Sequence[T], what: str) -> Iterator[T]:
-        """A bar for a measurement."""
-        yield from track(items, what, console=self._console, transient=True, disable=not self._console.is_terminal)
+@app.command("ship")
+def ship_models(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Models; by default all.")] = None,
+) -> None:
+    """Measure finished trainings and write them, with their cards, as the models inside the package."""
+    console = _start()
+    with reported(console):
+        _check_names(names or [], MODELS)
+        for name in names or MODELS:
+            ship(name, console)
 
 
-def _plots() -> ModuleType:
-    try:
-        from reproduction import plots
-    except ImportError as error:
-        raise UsageError(str(error)) from error
-    return plots
+@app.command("pages")
+def write_pages(
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a page is out of date.")] = False,
+) -> None:
+    """Write the pages that show results, from results/*.json and nothing else."""
+    console = Console(stderr=True)
+    with reported(console):
+        if check and (old := pages.outdated(ROOT)):
+            names = ", ".join(str(path.relative_to(ROOT)) for path in old)
+            raise UsageError(f"out of date: {names}. Run python -m reproduction pages.")
+        for path in [] if check else pages.update(ROOT):
+            console.print(f"written: {path}", markup=False, soft_wrap=True)
+
+
+def _start() -> Console:
+    torch.set_num_threads(1)  # more threads are slower on a busy machine, and figures are given for one
+    return Console(stderr=True)
+
+
+def _default(quick: bool) -> Path:
+    return ROOT / "results" / "quick" if quick else ROOT / "results"
+
+
+def _check_names(names: Sequence[str], known: Iterable[str]) -> None:
+    if unknown := sorted(set(names) - set(known)):
+        raise UsageError(f"unknown: {', '.join(unknown)}; choose from {', '.join(known)}.")
+
+
+def _run_galaxy_commands(results: Results, data: Path | None) -> None:
+    training, page = galaxies.Training(), ROOT / pages.GALAXIES
+    if not (training.folder(results) / MODEL).exists():
+        raise NotFoundError(f"{training.name} is not trained: run python -m reproduction galaxies --train first.")
+    text = galaxies_page.run_commands(
+        page.read_text(encoding="utf-8"), training.folder(results), training.data("test", data), data, results.console
+    )
+    write_bytes(page, text.encode())
+
+
+def _show_galaxies(results: Results, data: Path | None) -> None:
+    path = results.folder / f"{galaxies.NAME}.json"
+    if not path.exists():
+        raise NotFoundError(f"{path} does not exist: run python -m reproduction galaxies without --page first.")
+    plots.galaxies(
+        results.pictures / "galaxies.png", json.loads(path.read_text()), galaxies.Training().data("test", data)
+    )
+    if results.published:
+        pages.update(ROOT)
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m reproduction")

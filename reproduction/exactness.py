@@ -1,8 +1,9 @@
-"""Section 6.2, "Equivariance properties and accuracy": trained on upright digits, tested on turned ones.
+"""Section 6.2, "Equivariance properties and accuracy": trained on upright digits, tested on rotated ones.
 
-Also what quarter turns change in the networks that were trained on turned digits.
+Also measures what quarter turns change in the networks that were trained on rotated digits.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -12,77 +13,73 @@ from equicaps.images import rotate
 from equicaps.metrics import exactness as deviations
 from equicaps.models import GroupCapsNet
 from equicaps.training import AsTheyAre
-from reproduction.naive import SIZE
-from reproduction.session import Record, Session, described
-from reproduction.table1a import TESTED_ON
+from reproduction import plots
+from reproduction.protocols import SIZE
+from reproduction.results import Record, Results
 
-RUNS = {"whole": "upright-steerable", "plain_cnn": "upright-plain_cnn"}
-TURNED = {"whole": "rotated-steerable", "paper": "rotated-paper"}
-"""Trained on turned digits."""
+UPRIGHT = {"whole": "upright-steerable", "plain_cnn": "upright-plain_cnn"}
+"""Networks trained on upright digits."""
+ROTATED = {"whole": "rotated-steerable", "paper": "rotated-paper"}
+"""Networks trained on rotated digits."""
 QUARTERS = (0, 90, 180, 270)
 STEP = 15
-"""Degrees between two points of the curve over the angle."""
+"""Degrees between two points of the accuracy curve."""
 CURVE_DIGITS = 2000
-"""Evenly spaced in the test set."""
+"""The number of test digits, evenly spaced in the set, behind that curve."""
 
 
-def exactness(session: Session) -> Record:
-    """Writes ``exactness.json``: for each network the accuracies at quarter turns, at any angle, and over the angle."""
-    networks = {name: _measured(session, run) for name, run in RUNS.items()}
-    turned = {name: _changes(session, run) for name, run in TURNED.items()}
-    return session.write("exactness", {"networks": networks, "trained_turned": turned})
+def exactness(results: Results) -> Record:
+    """Write ``exactness.json`` and draw the accuracy over the angle.
+
+    The record has, for each network, the accuracy at quarter turns, at any angle and over the angle, and the largest
+    changes under quarter turns.
+    """
+    networks = {name: _measured(results, training, accuracies=True) for name, training in UPRIGHT.items()}
+    trained_rotated = {name: _measured(results, training, accuracies=False) for name, training in ROTATED.items()}
+    record = results.write("exactness", {"networks": networks, "trained_turned": trained_rotated})
+    plots.accuracy_by_angle(results.pictures / "accuracy_by_angle.png", record)
+    return record
 
 
-def _measured(session: Session, run: str) -> Record | None:
-    record, network = session.record(run), session.network(run)
-    if record is None or network is None:
+def _measured(results: Results, name: str, *, accuracies: bool) -> Record | None:
+    trained = results.trained(name)
+    if trained is None:
         return None
-    digits = session.digits()
-    return {
-        **described(record, TESTED_ON["upright"]),
-        "quarters": _quarters(network, digits, session, run),
-        "deviations": _deviations(network, digits, session, run),
-        "curve": _curve(network, digits, session, run),
+    entry, network = trained
+    found = {**entry, "deviations": _deviations(network, results, name)}
+    if not accuracies:
+        return found
+    digits, angles = results.digits(), range(0, 360, STEP)
+    some = digits.take(slice(None, None, max(1, len(digits) // CURVE_DIGITS)))
+    at_quarters = _accuracies(network, digits, QUARTERS, results, f"{name} at quarter turns")
+    at_all = _accuracies(network, some, angles, results, f"{name} at all angles")
+    return found | {
+        "quarters": {
+            "tested_on": "MNIST (test)",
+            "test_images": len(digits),
+            "accuracy": dict(zip(map(str, QUARTERS), at_quarters, strict=True)),
+        },
+        "curve": {"degrees": list(angles), "accuracy": at_all, "test_images": len(some)},
     }
 
 
-def _changes(session: Session, run: str) -> Record | None:
-    record, network = session.record(run), session.network(run)
-    if record is None or network is None:
-        return None
-    changes = _deviations(network, session.digits(), session, run)
-    return {**described(record, TESTED_ON["rotated"]), "deviations": changes}
-
-
-def _quarters(network: GroupCapsNet, digits: Dataset, session: Session, run: str) -> Record:
-    """The accuracy at each quarter turn of digits that are otherwise as they are."""
-    upright = _turned(digits, 0.0)
-    accuracies = {}
-    for degrees in session.watcher.each(QUARTERS, f"{run} at quarter turns"):
-        turned = replace(upright, images=torch.rot90(upright.images, degrees // 90, (-2, -1)))
-        accuracies[str(degrees)] = AsTheyAre(turned)(network)["accuracy"]
-    return {"tested_on": "MNIST (test)", "test_images": len(digits), "accuracy": accuracies}
-
-
-def _deviations(network: GroupCapsNet, digits: Dataset, session: Session, run: str) -> Record:
-    """DESIGN.md 7.1: the largest changes under quarter turns, of upright digits and of digits turned before."""
-    angles = torch.rand(len(digits), generator=torch.Generator().manual_seed(0)) * 360
-    before = {"upright": torch.zeros(len(digits)), "turned": angles}
-    found = {}
-    for name in session.watcher.each(tuple(before), f"{run}, changes under quarter turns"):
-        found[name] = deviations(network, rotate(digits.images, before[name], SIZE))._asdict()
+def _accuracies(
+    network: GroupCapsNet, digits: Dataset, angles: Sequence[int], results: Results, what: str
+) -> list[int | float]:
+    """The accuracy on the digits rotated by each of the angles; quarter turns only move pixels."""
+    found = []
+    for angle in results.track(angles, what):
+        images = rotate(digits.images, torch.full((len(digits),), float(angle)), SIZE)
+        found.append(AsTheyAre(replace(digits, images=images))(network)["accuracy"])
     return found
 
 
-def _curve(network: GroupCapsNet, digits: Dataset, session: Session, run: str) -> Record:
-    some = digits.take(slice(None, None, max(1, len(digits) // CURVE_DIGITS)))
-    degrees = list(range(0, 360, STEP))
-    accuracies = [
-        AsTheyAre(_turned(some, float(angle)))(network)["accuracy"]
-        for angle in session.watcher.each(degrees, f"{run} over the angle")
-    ]
-    return {"degrees": degrees, "accuracy": accuracies, "test_images": len(some)}
-
-
-def _turned(digits: Dataset, degrees: float) -> Dataset:
-    return replace(digits, images=rotate(digits.images, torch.full((len(digits),), degrees), SIZE))
+def _deviations(network: GroupCapsNet, results: Results, name: str) -> Record:
+    """The largest changes under quarter turns, of upright digits and of digits rotated by random angles before."""
+    digits = results.digits()
+    angles = torch.rand(len(digits), generator=torch.Generator().manual_seed(0)) * 360
+    before = {"upright": torch.zeros(len(digits)), "turned": angles}  # the names in all records so far
+    found = {}
+    for kind in results.track(list(before), f"{name}, changes under quarter turns"):
+        found[kind] = deviations(network, rotate(digits.images, before[kind], SIZE))._asdict()
+    return found

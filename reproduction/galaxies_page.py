@@ -1,111 +1,152 @@
-"""``results/galaxies.json`` to the tables and the picture of ``docs/galaxies.md``."""
+"""``docs/galaxies.md``: its tables from ``results/galaxies.json``, and what its commands print."""
 
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
-import torch
+from PIL import Image
+from rich.console import Console
 
+from equicaps._files import create_folder
 from equicaps.data import Dataset
-from equicaps.errors import UsageError
-from reproduction.galaxies import CENTRED, PERIODS, ROUND
+from equicaps.errors import TrainingError
+from reproduction.galaxy_poses import CENTRED, PERIODS, ROUND
 from reproduction.markdown import markdown_table
-from reproduction.session import Record
-
-PAGE = Path("docs") / "galaxies.md"
-PICTURE = Path("docs") / "figures" / "galaxies.png"
-COLUMNS = 8
-"""Sources of each class in the picture: the first ones of the test split."""
+from reproduction.results import Record
 
 LABELS = {
-    "steerable": "**`steerable`**, turned in training",
-    "cnn_turned": "the same layers without poses (`steerable_cnn`), turned in training",
-    "cnn": "the same, trained on the images as they are",
-    "paper_cnn_turned": "the paper's plain CNN (`plain_cnn`), turned in training",
-    "paper_cnn": "the same, trained on the images as they are",
+    "steerable": "**`steerable`**, rotated in training",
+    "cnn_turned": "`steerable_cnn` (the same layers without poses), rotated in training",
+    "cnn": "`steerable_cnn`, not rotated in training",
+    "paper_cnn_turned": "`plain_cnn` (the paper's plain CNN), rotated in training",
+    "paper_cnn": "`plain_cnn`, not rotated in training",
 }
-KINDS = {
+SUBSETS = {
     "axis": f"all with minor / major axis < {ROUND}",
-    "centroid": f"all with their light > {CENTRED} pixels off the middle",
+    "centroid": f"all with the centroid > {CENTRED} pixels off the centre",
 }
 
 
 def tables(record: Record) -> dict[str, str]:
     """Name of a block of the page -> its content."""
     return {
-        "results": results(record),
-        "classes": classes(record),
-        "axes": axes(record, "axis"),
-        "directions": axes(record, "centroid"),
-        "turning": turning(record),
-        "trials": trials(record),
+        "results": _results(record),
+        "classes": _classes(record),
+        "axes": _differences(record, "axis"),
+        "directions": _differences(record, "centroid"),
+        "rotation": _rotation(record),
+        "trials": _trials(record),
     }
 
 
-def results(record: Record) -> str:
-    """Accuracies with their intervals, and what turning changes."""
-    rows, shown = record["rows"], []
-    for method, row in rows.items():
-        still, turned = row["as_they_are"], row["any_angle"]
-        shown.append(
-            [LABELS[method], f"{row['parameters']:,}", str(row["seeds"]), _accuracy(still), _accuracy(turned),
-             "" if method == "steerable" else _difference(turned),
-             f"{row['quarter_turns_changed']:,} of {row['quarter_turns']:,}", f"{row['any_angle_changed']:.1f} %"]
-        )  # fmt: skip
-    head = ["", "parameters", "seeds", "as they are", "at any angle", "any angle, less `steerable`",
-            "answers changed by quarter turns", "by any angle"]  # fmt: skip
-    first, runs = next(iter(rows.values())), record["runs"]
+def run_commands(text: str, trained: Path, sources: Dataset, root: Path | None, console: Console) -> str:
+    """The page's text with every ``$ equicaps ...`` run again and its output replaced.
+
+    Args:
+        text: of the page.
+        trained: the folder of the training that the page's own command repeats.
+        sources: test sources, some of which the commands read as images.
+        root: the folder of the data; by default found.
+        console: shows each command.
+    """
+    environment = {**os.environ, "COLUMNS": "110", **({"EQUICAPS_DATA": str(root)} if root else {})}
+    with tempfile.TemporaryDirectory() as folder:
+        write_images(Path(folder, "sources"), sources)
+        shutil.copytree(trained, Path(folder, "runs", "galaxies"))
+
+        def run(block: re.Match[str]) -> str:
+            console.print(block[1], markup=False, highlight=False)
+            program = [sys.executable, "-m", "equicaps.cli.main", *block[1].split()[1:]]
+            done = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True)
+            if done.returncode:
+                raise TrainingError(f"{block[1]} failed: {done.stdout}{done.stderr}")
+            lines = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+            return f"```console\n$ {block[1]}\n{lines}\n```"
+
+        return re.sub(r"```console\n\$ (equicaps .*)\n(?:.*\n)*?```", run, text)
+
+
+def write_images(folder: Path, sources: Dataset) -> None:
+    """Write three sources of each class as PNG files."""
+    create_folder(folder)
+    for label, name in enumerate(sources.classes):
+        for number, place in enumerate((sources.labels == label).nonzero().flatten().tolist()[:3]):
+            pixels = (sources.images[place, 0] * 255).round().byte().numpy()
+            Image.fromarray(pixels).save(folder / f"{name}-{number}.png")
+
+
+def _results(record: Record) -> str:
+    """Accuracies with their intervals, and what rotations change."""
+    rows = [
+        [LABELS[method], f"{row['parameters']:,}", str(row["seeds"]), _accuracy(row["as_they_are"]),
+         _accuracy(row["any_angle"]), "" if method == "steerable" else _difference(row["any_angle"]),
+         f"{row['quarter_turns_changed']:,} of {row['quarter_turns']:,}", f"{row['any_angle_changed']:.1f} %"]
+        for method, row in record["rows"].items()
+    ]  # fmt: skip
+    head = ["network", "parameters", "seeds", "accuracy, unrotated", "accuracy, any angle",
+            "any angle, compared with `steerable`", "predictions changed by quarter turns",
+            "by random angles"]  # fmt: skip
+    views, runs = next(iter(record["rows"].values()))["images_seen"], record["runs"]
     commits = ", ".join(sorted({f"`{run['commit']}`" for run in runs}))
-    return markdown_table(head, shown) + (
-        f"\nTest accuracy on {record['data']['images']} sources, mean over the seeds, with Wilson's 95 % interval; "
-        f"every training saw {first['images_seen']:,} views. Differences are "
-        f"paired, source by source, ± 1.96 standard errors. All {len(runs)} trainings took "
-        f"{sum(run['cpu_minutes'] for run in runs):.0f} CPU-minutes (commit {commits}).\n"
+    return markdown_table(head, rows) + (
+        f"\nTest accuracy on {record['data']['images']} sources, averaged over the seeds, with Wilson's 95 % interval; "
+        f"every training saw {views:,} views. Differences are paired, source by source, ± 1.96 standard errors. All "
+        f"{len(runs)} trainings together took {sum(run['cpu_minutes'] for run in runs):.0f} CPU-minutes (commit "
+        f"{commits}).\n"
     )
 
 
-def classes(record: Record) -> str:
-    """Right answers class by class; the test split is balanced, and the record shows whether that is so."""
+def _classes(record: Record) -> str:
+    """Accuracy for each class; the balanced accuracy shows whether the test split is balanced."""
     rows = [
         [LABELS[method], *(f"{value:.0f} %" for value in row["any_angle"]["by_class"]),
-         f"{row['any_angle']['balanced_accuracy']:.1f} %", _seeds(row["any_angle"])]
+         f"{row['any_angle']['balanced_accuracy']:.1f} %",
+         ", ".join(f"{value:.1f}" for value in row["any_angle"]["by_seed"])]
         for method, row in record["rows"].items()
     ]  # fmt: skip
     return markdown_table(
-        ["at any angle", *record["data"]["classes"], "balanced accuracy", "accuracy, seed by seed"], rows
+        ["accuracy at any angle", *record["data"]["classes"], "balanced accuracy", "accuracy for each seed"], rows
     )
 
 
-def axes(record: Record, kind: str) -> str:
+def _differences(record: Record, kind: str) -> str:
     """Poses against one kind of angle from moments."""
     runs = [run for run in record["runs"] if "axes" in run]
-    names = {"all": KINDS[kind], **{name: name for name in record["data"]["classes"]}}
+    first = runs[0]["axes"][kind]["differences"]
+    names = {"all": SUBSETS[kind], **{name: name for name in record["data"]["classes"]}}
     rows = [
-        [f"{shown} ({_count(runs[0], kind, name)})", *(_spread(run["axes"][kind]["differences"][name]) for run in runs)]
+        [f"{shown} ({first[name]['sources'] if first[name] else 0})",
+         *(_quartiles(run["axes"][kind]["differences"][name]) for run in runs)]
         for name, shown in names.items()
-    ]
-    rows.append(["control: angle of another source", *(_spread(run["axes"][kind]["control"]) for run in runs)])
+    ]  # fmt: skip
+    rows.append(["control: the angle of another source", *(_quartiles(run["axes"][kind]["control"]) for run in runs)])
     head = ["median (quartiles) of the difference", *(f"seed {run['seed']}" for run in runs)]
     return markdown_table(head, rows) + f"\nChance is {PERIODS[kind] // 4}°.\n"
 
 
-def turning(record: Record) -> str:
-    """How poses and axes follow a turn, seed 0."""
-    curve = next(run["axes"]["curve"] for run in record["runs"] if "axes" in run)
+def _rotation(record: Record) -> str:
+    """How poses and axes follow a rotation, for the first seed."""
+    run = next(run for run in record["runs"] if "axes" in run)
     rows = [
-        [f"{row['degrees']:g}°", str(row["predictions_changed"]), _degrees(row["pose_error_median"]),
-         _degrees(row["pose_error_mean"]), _degrees(row["axis_error_median"])]
-        for row in curve
+        [f"{row['degrees']:g}°", str(row["predictions_changed"]),
+         *(f"{row[name]:.2f}°" for name in ("pose_error_median", "pose_error_mean", "axis_error_median"))]
+        for row in run["axes"]["curve"]
     ]  # fmt: skip
-    exact = next(run["test"]["exactness"] for run in record["runs"] if "axes" in run)
-    return markdown_table(
-        ["turned by", "answers changed", "pose, median", "pose, mean", "axis from moments, median"], rows
-    ) + (
-        f"\nQuarter turns of {exact['images']} images (as they are, and at any angle): {exact['predictions_changed']} "
-        f"answers changed; scores change by at most {exact['scores']:.0e}, agreements by {exact['activations']:.0e}, "
-        f"poses by {exact['poses']:.0e}.\n"
+    head = ["rotated by", "predictions changed", "pose error, median", "pose error, mean",
+            "error of the axis from moments, median"]  # fmt: skip
+    exact = run["test"]["exactness"]
+    return markdown_table(head, rows) + (
+        f"\nQuarter turns of {exact['images']} images (unrotated, and at random angles): "
+        f"{exact['predictions_changed']} predictions changed; scores change by at most {exact['scores']:.0e}, "
+        f"agreements by {exact['activations']:.0e}, poses by {exact['poses']:.0e}.\n"
     )
 
 
-def trials(record: Record) -> str:
+def _trials(record: Record) -> str:
     """Validation accuracy of what was tried."""
     rows = [
         [trial["trial"], f"{trial['valid_accuracy_any_angle']:.1f} %", f"{trial['images_seen']:,}",
@@ -113,40 +154,6 @@ def trials(record: Record) -> str:
         for trial in record["trials"]
     ]  # fmt: skip
     return markdown_table(["`steerable`, seed 0", "validation accuracy, any angle", "views seen", "CPU-minutes"], rows)
-
-
-def draw(path: Path, record: Record, data: Dataset) -> None:
-    """The first test sources of each class: the pose as an arrow, the axis from moments as a line."""
-    try:
-        from matplotlib.figure import Figure
-
-        from reproduction.plots import BLUE, DOTS_PER_INCH, ORANGE, show_image, show_pose
-    except ImportError as error:
-        raise UsageError(str(error)) from error
-    found = next(run["axes"] for run in record["runs"] if "axes" in run)
-    figure = Figure((COLUMNS + 0.3, len(data.classes) + 0.5), dpi=DOTS_PER_INCH, layout="constrained")
-    for row, name in enumerate(data.classes):
-        for column, place in enumerate((data.labels == row).nonzero().flatten().tolist()[:COLUMNS]):
-            axes = figure.add_subplot(len(data.classes), COLUMNS, row * COLUMNS + column + 1)
-            half = show_image(axes, data.images[place, 0])
-            axis, pose = found["axis"]["expected"][place], found["centroid"]["poses"][place]
-            if axis is not None:
-                x, y = (0.9 * half * _direction(axis)).tolist()
-                axes.plot([-x, x], [-y, y], color=ORANGE, linewidth=1.0)
-            if pose is not None:
-                show_pose(axes, _direction(pose), 0.75 * half, BLUE)
-            if column == 0:
-                axes.set_ylabel(name, fontsize=9)
-            if (predicted := int(found["predicted"][place])) != row:
-                axes.set_title(f"read as {data.classes[predicted]}", fontsize=7, pad=2)
-    figure.supxlabel("blue: pose read by `steerable`; orange: axis from intensity moments, where elongated", fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="png", metadata={"Software": None})
-
-
-def _direction(degrees: float) -> torch.Tensor:
-    angle = torch.deg2rad(torch.tensor(degrees))
-    return torch.stack((angle.cos(), angle.sin()))
 
 
 def _accuracy(view: Record) -> str:
@@ -158,21 +165,8 @@ def _difference(view: Record) -> str:
     return f"{view['less_than_reference']:+.1f} ± {view['plus_minus']:.1f}"
 
 
-def _seeds(view: Record) -> str:
-    return ", ".join(f"{value:.1f}" for value in view["by_seed"])
-
-
-def _count(run: Record, kind: str, name: str) -> int:
-    found = run["axes"][kind]["differences"][name]
-    return found["sources"] if found else 0
-
-
-def _spread(found: Record | None) -> str:
+def _quartiles(found: Record | None) -> str:
     if found is None:
         return "none"
     low, median, high = found["quartiles"]
     return f"{median:.1f}° ({low:.1f} to {high:.1f})"
-
-
-def _degrees(value: float) -> str:
-    return f"{value:.2f}°"

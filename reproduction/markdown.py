@@ -1,4 +1,4 @@
-"""Markdown that several pages write."""
+"""Tables in Markdown, and the parts of a page that are written by a program."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,10 +19,11 @@ def filled(page: Path, blocks: Mapping[str, str]) -> str:
     for name, content in blocks.items():
         start, end = rf"<!-- {name}: [^\n]*-->", f"<!-- end of {name} -->"
         block = re.compile(rf"({start}\n).*?({end})", re.DOTALL)
-        if len(re.findall(f"{start}|{end}", text)) != 2 or not block.search(text):
+        found = block.search(text)
+        if found is None or len(re.findall(f"{start}|{end}", text)) != 2:
             raise UsageError(
-                f"{page} must hold '<!-- {name}: ... -->' and then '{end}' on lines of their own, each once: put them "
-                "where the table goes."
+                f"{page} must contain '<!-- {name}: ... -->' and then '{end}', each once and on a line of its own: put "
+                "them where the table belongs."
             )
-        text = block.sub(lambda found, content=content: f"{found[1]}\n{content}\n{found[2]}", text)  # type: ignore[misc] # bound at once
+        text = f"{text[: found.start()]}{found[1]}\n{content}\n{found[2]}{text[found.end() :]}"
     return text

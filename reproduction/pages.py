@@ -1,90 +1,57 @@
-"""``docs/results.md`` and the tables of README and ``docs/guarantees.md``, from ``results/*.json`` and nothing else.
+"""The pages that show results, written from ``results/*.json`` and nothing else."""
 
-``python -m reproduction.pages`` writes them, with ``--check`` it only says whether they are current.
-"""
-
-import argparse
 import json
-import sys
 from pathlib import Path
 
 from equicaps._files import write_bytes
 from equicaps.errors import UsageError
-from reproduction import tables
+from reproduction import galaxies_page, results_page
 from reproduction.markdown import filled
-from reproduction.session import Record
+from reproduction.results import Record
 
-NAMES = ("exactness", "table1a", "table1b", "figures")
-PAGE, README = Path("docs") / "results.md", Path("README.md")
-GUARANTEES = Path("docs") / "guarantees.md"
-
-
-def load(results: Path) -> tables.Records:
-    """What was measured; quick figures are refused."""
-    found: dict[str, Record | None] = dict.fromkeys(NAMES)
-    for name in NAMES:
-        path = results / f"{name}.json"
-        if path.exists():
-            record = json.loads(path.read_text())
-            if record.get("quick"):
-                raise UsageError(f"{path} is from a quick run: its figures never enter the tables.")
-            found[name] = record
-    return found
+EXPERIMENTS = ("exactness", "table1a", "table1b", "figures")
+RESULTS, README = Path("docs", "results.md"), Path("README.md")
+GUARANTEES, GALAXIES = Path("docs", "guarantees.md"), Path("docs", "galaxies.md")
 
 
-def written(root: Path, results: Path) -> dict[Path, str]:
-    """Path -> what its content has to be."""
-    records = load(results)
-    tables_of = {README: tables.readme(records), GUARANTEES: tables.guarantees(records)}
-    return {root / PAGE: tables.page(records)} | {
-        root / page: filled(root / page, {"results": table}) for page, table in tables_of.items()
+def load(results: Path) -> results_page.Records:
+    """The record of every experiment on digits that was run."""
+    return {name: _read(results / f"{name}.json") for name in EXPERIMENTS}
+
+
+def outdated(root: Path) -> dict[Path, str]:
+    """Pages of a checkout that differ from what its results give -> what they should contain."""
+    current = _written(root)
+    return {
+        path: text for path, text in current.items() if not path.exists() or path.read_text(encoding="utf-8") != text
     }
 
 
-def is_checkout(root: Path) -> bool:
-    """Whether the pages with tables are here, with their markers."""
-    try:
-        for page in (README, GUARANTEES):
-            filled(root / page, {"results": ""})
-    except (UsageError, OSError, UnicodeDecodeError):
-        return False
-    return True
+def update(root: Path) -> list[Path]:
+    """Write the pages of a checkout; returns those that changed."""
+    changed = outdated(root)
+    for path, text in changed.items():
+        write_bytes(path, text.encode())
+    return list(changed)
 
 
-def update(root: Path, results: Path) -> list[Path]:
-    """Write the pages; returns those that changed."""
-    changed = outdated(root, results)
-    for path, text in written(root, results).items():
-        if path in changed:
-            write_bytes(path, text.encode())
-    return changed
+def _written(root: Path) -> dict[Path, str]:
+    results = root / "results"
+    records, galaxies = load(results), _read(results / "galaxies.json")
+    pages = {
+        root / RESULTS: results_page.page(records),
+        root / README: filled(root / README, {"results": results_page.readme(records)}),
+        root / GUARANTEES: filled(root / GUARANTEES, {"results": results_page.guarantees(records)}),
+    }
+    if galaxies is not None:
+        pages[root / GALAXIES] = filled(root / GALAXIES, galaxies_page.tables(galaxies))
+    return pages
 
 
-def outdated(root: Path, results: Path) -> list[Path]:
-    """The pages that differ from what the records give."""
-    return [
-        path
-        for path, text in written(root, results).items()
-        if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
-
-
-def main(words: list[str] | None = None) -> None:
-    """Write or check."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="change nothing; fail if a page is out of date")
-    parser.add_argument("--root", type=Path, default=Path(), help="the checkout")
-    arguments = parser.parse_args(words)
-    root: Path = arguments.root
-    try:
-        if arguments.check:
-            if old := outdated(root, root / "results"):
-                sys.exit(f"out of date: {', '.join(map(str, old))}; run python -m reproduction.pages")
-        else:
-            update(root, root / "results")
-    except (UsageError, OSError) as error:
-        sys.exit(str(error))
-
-
-if __name__ == "__main__":
-    main()
+def _read(path: Path) -> Record | None:
+    if not path.exists():
+        return None
+    record: Record = json.loads(path.read_text())
+    if record.get("quick"):
+        raise UsageError(f"{path} is from a quick run, whose figures never enter the tables: run it without --quick.")
+    return record

@@ -3,24 +3,25 @@
 import json
 from pathlib import Path
 
+import jaxtyping
 import pytest
 from typer.testing import CliRunner
 
-from equicaps.cli.main import app
-from reproduction import exactness, protocols, trainings
+with jaxtyping.install_import_hook("reproduction", "beartype.beartype"):
+    from reproduction import exactness, protocols, trainings
+    from reproduction.__main__ import app
 
 
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory) -> Path:
-    """The folder of ``equicaps reproduce all --quick``: 1 step, 40 digits, 4 angles."""
+    """The folder of ``python -m reproduction all --quick``: 1 step, 40 digits, 4 angles."""
     folder = tmp_path_factory.mktemp("reproduce") / "quick"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trainings, "QUICK_STEPS", 1)
         patch.setattr(trainings, "QUICK_IMAGES", 40)
         patch.setattr(protocols, "QUICK_EVERY", 25)
         patch.setattr(exactness, "STEP", 90)
-        patch.setattr("torch.set_num_threads", lambda count: None)
-        done = CliRunner().invoke(app, ["reproduce", "all", "--quick", "--results", str(folder)])
+        done = CliRunner().invoke(app, ["all", "--quick", "--results", str(folder)])
     assert done.exit_code == 0, done.output
     return folder
 

@@ -1,6 +1,7 @@
 """The baseline of Table 1b."""
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,12 +10,19 @@ from equicaps.data import Dataset, embedded_digits
 from equicaps.groups import SO2
 from equicaps.images import rotate
 from equicaps.nn import ImagePoses
-from reproduction.naive import naive_errors, naive_poses
+from reproduction.results import Results
+from reproduction.table1b import errors_at_any_angle, naive_poses
 
 
 @pytest.fixture
 def digits() -> Dataset:
     return embedded_digits("test").take(slice(None, None, 2))
+
+
+def naive_errors(data, *, hierarchical=True):
+    return errors_at_any_angle(
+        lambda images, _: naive_poses(images, hierarchical=hierarchical), data, Results(Path("unused")), "naive"
+    )
 
 
 def pair(vectors):
@@ -41,14 +49,14 @@ def test_hierarchy_is_not_one_mean():
     assert difference.abs().max() > 0.01
 
 
-def test_poses_turn_with_the_image():
+def test_poses_rotate_with_the_image():
     """A quarter turn of the image is a quarter turn of the pose; control: not the opposite one."""
     images = torch.rand(4, 1, 16, 16, dtype=torch.float64)
-    poses, turned = naive_poses(images), naive_poses(torch.rot90(images, 1, (-2, -1)))
+    poses, rotated = naive_poses(images), naive_poses(torch.rot90(images, 1, (-2, -1)))
     quarter = SO2().exp(torch.tensor([math.pi / 2], dtype=torch.float64))
-    torch.testing.assert_close(turned, SO2().compose(quarter, poses))
+    torch.testing.assert_close(rotated, SO2().compose(quarter, poses))
     with pytest.raises(AssertionError):
-        torch.testing.assert_close(turned, SO2().compose(SO2().inverse(quarter), poses))
+        torch.testing.assert_close(rotated, SO2().compose(SO2().inverse(quarter), poses))
 
 
 def test_digits_are_about_71_degrees_off(digits):
@@ -58,7 +66,7 @@ def test_digits_are_about_71_degrees_off(digits):
 
 
 def test_a_shape_with_one_direction_has_a_small_error():
-    """Control: the large error is the digits', not the measurement's. A bright disc off the centre, smoothly shaded."""
+    """Control: the large error comes from the digits, not from the measurement. A smoothly shaded disc."""
     y, x = torch.meshgrid(torch.linspace(1, -1, 28), torch.linspace(-1, 1, 28), indexing="ij")
     window = (1 - x.square() - y.square()).clamp(min=0)
     ramp = (window > 0) * (0.5 + 0.5 * x)

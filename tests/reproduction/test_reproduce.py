@@ -1,4 +1,4 @@
-"""``equicaps reproduce``: everything runs, and every figure says where it comes from."""
+"""``python -m reproduction``: everything runs, and every figure says where it comes from."""
 
 import json
 import shutil
@@ -7,15 +7,16 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from equicaps.cli.main import app
+from equicaps.data import Dataset
 from equicaps.errors import TrainingError, UsageError
 from equicaps.groups import SO2
 from reproduction import protocols, table1a, table1b
+from reproduction.__main__ import app
 from reproduction.figures import errors_along
 from reproduction.plots import grid_centres, show_pose
-from reproduction.protocols import QUICK, quick_digits
-from reproduction.session import Session
-from reproduction.trainings import RUNS
+from reproduction.protocols import PROTOCOLS, QUICK, quick_digits
+from reproduction.results import Results
+from reproduction.trainings import TRAININGS
 
 PICTURES = ("output_poses", "layer_poses", "reconstructions", "pose_error_by_class", "accuracy_by_angle")
 SOURCE = {"run", "seed", "config", "commit", "measured_with", "images_seen", "cpu_minutes", "trained_on", "tested_on",
@@ -47,15 +48,15 @@ def test_every_figure_says_where_it_comes_from(record, name, count):
 
 
 def test_every_training_is_used_somewhere(record):
-    """No run of the list is trained for nothing."""
+    """Nothing in the list is trained in vain."""
     used = {entry["run"] for name in ("table1a", "table1b", "exactness") for entry in trained(record(name))}
-    assert used == set(RUNS)
+    assert used == set(TRAININGS)
 
 
 @pytest.mark.parametrize("protocol", ["mnist_rot", "affnist"])
 def test_regenerated_sets_are_named_as_their_generators_name_them(protocol):
-    assert QUICK[protocol].test().data.name == table1a.TESTED_ON[protocol]
-    assert "regenerated" in table1a.TESTED_ON[protocol]
+    assert QUICK[protocol].test().data.name == PROTOCOLS[protocol].tested_on
+    assert "regenerated" in PROTOCOLS[protocol].tested_on
 
 
 def test_quick_digits_are_test_digits():
@@ -64,7 +65,7 @@ def test_quick_digits_are_test_digits():
 
 
 def test_quarter_turns_change_no_prediction_of_ours_but_of_the_plain_cnn(record):
-    """After one step the running statistics are still far off and scores reach 94: rounding of 1e-5 of that."""
+    """After one step the running statistics are far off and scores reach 94, so rounding is 1e-5 of that."""
     networks = record("exactness")["networks"]
     whole = networks["whole"]
     assert len(set(whole["quarters"]["accuracy"].values())) == 1
@@ -78,7 +79,7 @@ def test_quarter_turns_change_no_prediction_of_ours_but_of_the_plain_cnn(record)
     assert plain["poses"] > 1
 
 
-def test_histograms_are_shares(record):
+def test_histograms_are_fractions(record):
     rows = record("table1b")["rows"]
     assert set(rows) == {"naive", "naive_at_once", *table1b.ROWS}
     for row in rows.values():
@@ -92,7 +93,7 @@ def test_histogram_bins_and_classes():
     """Errors of 5, 15, 15 and 180 degrees fall into bins 0, 1, 1 and the last; one class each for the rest."""
     errors = torch.tensor([5.0, 15.0, 15.0, 180.0, *[95.0] * 9])
     labels = torch.tensor([0, 0, 0, 0, *range(1, 10)])
-    found = table1b._figures(errors, labels)
+    found = table1b._statistics(errors, Dataset("digits", torch.zeros(13, 1, 1, 1), labels, tuple("0123456789")))
     first = found["classes"][0]["fractions"]
     assert (first[0], first[1], first[17]) == (0.25, 0.5, 0.25)
     assert found["classes"][3]["fractions"][9] == 1
@@ -132,19 +133,18 @@ def test_poses_that_follow_have_no_error_and_those_that_stay_have_all_of_it():
 
 
 def test_a_finished_training_is_not_trained_again(quick):
-    """Its record is given back as it is; a training would have other timings."""
+    """Its record is returned unchanged; a new training would have other timings."""
     before = (quick / "runs" / "rotated-plain_cnn.json").read_text()
-    assert Session(quick, quick=True).record("rotated-plain_cnn") == json.loads(before)
+    assert Results(quick, quick=True).training("rotated-plain_cnn") == json.loads(before)
 
 
-def test_a_quick_training_is_no_full_one(quick):
+def test_a_quick_training_is_refused_as_a_full_one(quick):
     with pytest.raises(UsageError, match="quick training"):
-        Session(quick).record("rotated-plain_cnn")
+        Results(quick).training("rotated-plain_cnn")
 
 
 def test_without_training_what_is_missing_stays_missing(tmp_path):
-    session = Session(tmp_path, quick=True, train=False)
-    found = table1a.table1a(session)
+    found = table1a.table1a(Results(tmp_path, quick=True, train=False))
     assert all(cell is None for cells in found["cells"].values() for cell in cells.values())
     assert not (tmp_path / "runs").exists()
 
@@ -158,9 +158,9 @@ def test_weights_of_another_training_are_noticed(quick, tmp_path, monkeypatch):
     record["figures"]["pose_error_mean"] += 1
     path.write_text(json.dumps(record))
     with pytest.raises(TrainingError, match="do not belong together"):
-        table1b.table1b(Session(tmp_path, quick=True, train=False))
+        table1b.table1b(Results(tmp_path, quick=True, train=False))
 
 
-def test_unknown_names_are_refused():
-    done = CliRunner().invoke(app, ["reproduce", "table2"])
+def test_unknown_tables_are_refused():
+    done = CliRunner().invoke(app, ["table2"])
     assert done.exit_code == 2

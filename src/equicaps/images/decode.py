@@ -75,7 +75,7 @@ def pixels(picture: Image.Image) -> Tensor:
 
     Transparent parts become black. Floating-point pictures are refused, because the range of their values is unknown.
     """
-    return _grey_if_possible(torch.stack([torch.from_numpy(np.array(channel)) for channel in _channels(picture)]))
+    return _grey_if_possible(_values(picture))
 
 
 def read_pixels(source: str | Path | bytes) -> Tensor:
@@ -131,18 +131,13 @@ def _header(
     return picture
 
 
-def _channels(picture: Image.Image) -> tuple[Image.Image, ...]:
-    """The grey channel or the three colour channels, each as a floating-point image of values in [0, 1]."""
+def _values(picture: Image.Image) -> Tensor:
+    """Values in [0, 1], shape (channels, height, width)."""
     if picture.mode == "F":
         raise UsageError("the range of a floating-point image's values is unknown; convert it to 8 or 16 bits first.")
     if picture.mode.startswith("I"):  # 16 bits
-        return (_scaled(picture, 65535),)
-    if "A" in picture.getbands() or "transparency" in picture.info:
-        picture = picture.convert("RGBA")
-        picture = Image.alpha_composite(Image.new("RGBA", picture.size, (0, 0, 0, 255)), picture)
-    grey = picture.mode in ("1", "L")
-    return tuple(_scaled(channel, 255) for channel in picture.convert("L" if grey else "RGB").split())
-
-
-def _scaled(channel: Image.Image, largest: int) -> Image.Image:
-    return Image.fromarray(np.clip(np.asarray(channel, dtype=np.float32) / largest, 0, 1))
+        return torch.from_numpy(np.array(picture, dtype=np.float32)).div(65535).clamp(0, 1).unsqueeze(0)
+    transparent = "A" in picture.getbands() or "transparency" in picture.info
+    mode = "RGBA" if transparent else "L" if picture.mode in ("1", "L") else "RGB"
+    values = torch.from_numpy(np.atleast_3d(np.array(picture.convert(mode)))).permute(2, 0, 1).float() / 255
+    return values[:3] * values[3:] if transparent else values

@@ -94,8 +94,8 @@ def fit(
     """
     images = square(with_channels(images, to.channels))
     if images.shape[-1] not in (to.size, to.frame):
-        sides = (to.frame, to.frame)
-        images = F.interpolate(images, sides, mode="bilinear", antialias=True, align_corners=False)
+        sides, precise = (to.frame, to.frame), images.double()  # float32 rounds the weights of both ends differently
+        images = F.interpolate(precise, sides, mode="bilinear", antialias=True, align_corners=False).to(images.dtype)
     return pad_to(images, to.size, to.size)
 
 

@@ -1,0 +1,337 @@
+"""``docs/results.md`` and the tables of README and ``docs/guarantees.md``, from records to Markdown.
+
+Whatever was not run is marked as such.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from equicaps.models import Architecture
+from reproduction import table1a, table1b
+from reproduction.markdown import markdown_table
+from reproduction.protocols import PROTOCOLS
+from reproduction.published import GOALS, NUMERICAL_ERROR, PAPER_PARAMETERS, Goal
+from reproduction.results import Record
+from reproduction.trainings import TRAININGS
+
+Records = Mapping[str, Record | None]
+"""Experiment -> its record, if it was run."""
+
+MISSING = "not yet run"
+
+README_ROWS = (
+    "quarters", "any_angle", "rotated/whole", "rotated/capsules", "mnist_rot/whole", "mnist_rot/capsules",
+    "affnist/whole", "affnist/capsules", "pose/naive", "pose/labels_only", "pose/reconstruction", "pose/consistency",
+)  # fmt: skip
+
+COLUMNS = {
+    "rotated": "MNIST, rotated on the fly (50k)",
+    "mnist_rot": "MNIST-rot, regenerated (10k)",
+    "affnist": "affNIST, regenerated",
+}
+LABELS = {
+    "plain_cnn": "plain CNN: the paper's convolutions without poses",
+    "capsules": "capsules only",
+    "without_poses": "whole network, with its poses switched off",
+    "whole": "**whole network**",
+}
+POSE_LABELS = {
+    "naive": "naive: Sobel poses averaged in 2x2 blocks, hierarchically",
+    "naive_at_once": "naive: one average of all Sobel poses",
+    "labels_only": "`steerable`, class labels only",
+    "reconstruction": "`steerable`, with reconstruction loss",
+    "consistency": "`steerable`, with consistency and reconstruction losses",
+}
+DIGITS = {"upright": "upright", "turned": "at random angles"}
+PICTURES = {
+    "output_poses": "Figure 4a: the pose of the digit's class as the digit is rotated in steps of 45°. The rows show "
+    "the first test digit of each class and, at the bottom, the worst of a few hundred test digits.",
+    "layer_poses": "Figure 4b: poses after the first and the second layer, of the most active capsule of each.",
+    "reconstructions": "Figure 4c: the first test digit of each class, its reconstruction, and reconstructions with "
+    "all poses rotated in steps of 45°. Not selected.",
+}
+
+
+class Measured(NamedTuple):
+    """One figure of ours."""
+
+    value: float
+    entry: Record
+    """Where it comes from."""
+
+
+def measured(records: Records) -> dict[str, Measured]:
+    """Our figure for every goal that was measured."""
+    found = {}
+    networks = _present((records["exactness"] or {}).get("networks", {}))
+    if whole := networks.get("whole"):
+        found["quarters"] = Measured(min(whole["quarters"]["accuracy"].values()), whole)
+        found["any_angle"] = Measured(whole["accuracy"], whole)
+    if plain := networks.get("plain_cnn"):
+        found["any_angle_cnn"] = Measured(plain["accuracy"], plain)
+    for row, cells in (records["table1a"] or {}).get("cells", {}).items():
+        found |= {f"{column}/{row}": Measured(cell["accuracy"], cell) for column, cell in _present(cells).items()}
+    for row, entry in _present((records["table1b"] or {}).get("rows", {})).items():
+        found[f"pose/{row}"] = Measured(entry["pose_error_mean"], entry)
+    return found
+
+
+def readme(records: Records) -> str:
+    """The short table of README, the paper beside ours."""
+    ours = measured(records)
+    rows = [
+        [GOALS[key].what, _paper(GOALS[key]), f"**{_value(GOALS[key], ours.get(key))}**", _network(ours.get(key))]
+        for key in README_ROWS
+    ]
+    papers = _present((records["table1a"] or {}).get("same_budget", {})).get("rotated-paper")
+    brief = (
+        f" Our implementation of that network, the preset `paper`, was only trained briefly: "
+        f"{_number(papers['accuracy'])} on rotated MNIST after {papers['images_seen']:,} views."
+        if papers
+        else ""
+    )
+    return markdown_table(["", "paper", "equicaps", "network"], rows) + (
+        "\n*network* is the one behind the equicaps figure; the paper's figures are of the paper's network "
+        f"({PAPER_PARAMETERS} parameters).{brief}\n"
+        "MNIST-rot and affNIST are *regenerated* from MNIST, so in those rows the two figures are of different images "
+        "of the same kind.\n"
+        "Each figure is of one training, without repetitions; [results](docs/results.md) lists its data, cost, seed "
+        "and commit, and `make reproduce` measures it again.\n"
+    )
+
+
+def guarantees(records: Records) -> str:
+    """The measured part of ``docs/guarantees.md``: accuracy from 0 to 90 degrees, and what quarter turns change."""
+    networks = _present((records["exactness"] or {}).get("networks", {}))
+    if not networks:
+        return f"{MISSING}\n"
+    curve = next(iter(networks.values()))["curve"]
+    places = [at for at, angle in enumerate(curve["degrees"]) if angle <= 90]
+    rows = [
+        [f"`{entry['preset']}`", *(f"{entry['curve']['accuracy'][at]:.1f} %" for at in places)]
+        for entry in networks.values()
+    ]
+    text = f"Accuracy on {curve['test_images']:,} test digits, all rotated by the same angle:\n\n"
+    text += markdown_table(["trained on upright digits only", *(f"{curve['degrees'][at]}°" for at in places)], rows)
+    any_angle = (records["table1a"] or {}).get("cells", {}).get("whole", {}).get("rotated")
+    if any_angle:
+        mean, median = (f"{any_angle[f'pose_error_{kind}']:.1f}°" for kind in ("mean", "median"))
+        text += (
+            f"\nAfter training on digits at any angle (`{any_angle['run']}`), {_number(any_angle['accuracy'])} of "
+            f"{any_angle['test_images']:,} test digits at random angles are classified correctly, and the angle is off "
+            f"by {mean} on average (median {median}).\n"
+        )
+    changes = _deviations(records["exactness"])
+    return f"{text}\nThe largest changes under rotations by 90, 180 and 270 degrees, in float32:\n\n{changes}"
+
+
+def page(records: Records) -> str:
+    """``docs/results.md``."""
+    parts = [
+        "# Results\n",
+        "`python -m reproduction pages` writes this page from the files in `results/`; do not edit it.\n"
+        "`make reproduce` measures everything again with the stored weights; `make reproduce TRAIN=1` also trains\n"
+        "what is missing.\n",
+        f"The paper's figures are of the paper's network ({PAPER_PARAMETERS} parameters), ours of the network named in "
+        "the row.\nMNIST-rot and affNIST are *regenerated* from MNIST ([data](data.md)), so the paper's figures beside "
+        "them are of\nother images of the same kind. Each figure is of one training, whose seed is given below. "
+        "CPU-minutes are of one thread.\n",
+        "## Paper, target and equicaps\n",
+        _overview(records),
+        "## Trained upright, tested rotated\n",
+        _exactness(records["exactness"]),
+        "## Table 1a: accuracy\n",
+        _accuracy(records["table1a"]),
+        "## The paper's network and `steerable` on the same budget\n",
+        _same_budget(records["table1a"]),
+        "## Table 1b: pose error\n",
+        _pose_error(records["table1b"]),
+        "## Figures\n",
+        _figures(records["figures"]),
+    ]
+    return "\n".join(parts)
+
+
+def _overview(records: Records) -> str:
+    rows = []
+    ours = measured(records)
+    for key, goal in GOALS.items():
+        found = ours.get(key)
+        reached = None if found is None else goal.reached(found.value)
+        if key == "quarters" and reached and found:
+            reached = _identical(found.entry)
+        sign = {"%": "≥", "°": "≤"}[goal.unit]
+        target = "" if goal.target is None else f"{sign} {_number(goal.target, goal.unit)}"
+        verdict = {None: "", True: "yes", False: "**no**"}[reached]
+        rows.append([goal.what, _paper(goal), goal.where, target, _value(goal, found), _network(found), verdict])
+    return markdown_table(["", "paper", "where", "target", "equicaps", "network", "target reached"], rows)
+
+
+def _identical(entry: Record) -> bool:
+    """Whether quarter turns change neither the accuracy nor a single prediction."""
+    same = len(set(entry["quarters"]["accuracy"].values())) == 1
+    return same and all(found["predictions_changed"] == 0 for found in entry["deviations"].values())
+
+
+def _exactness(record: Record | None) -> str:
+    networks = _present((record or {}).get("networks", {}))
+    if not networks:
+        return f"{MISSING}\n"
+    angles = ("0", "90", "180", "270")
+    rows = [
+        [
+            f"`{entry['preset']}`",
+            *(_number(entry["quarters"]["accuracy"][angle]) for angle in angles),
+            _number(entry["accuracy"]),
+        ]
+        for entry in networks.values()
+    ]
+    text = markdown_table(["trained on upright digits only", *(f"{angle}°" for angle in angles), "any angle"], rows)
+    text += "\nThe largest changes under rotations by 90, 180 and 270 degrees, in float32 (the paper: numerical errors "
+    text += f"< {NUMERICAL_ERROR:g}):\n\n"
+    text += _deviations(record)
+    curve = next(iter(networks.values()))["curve"]
+    caption = f"Accuracy over the angle of rotation, on {curve['test_images']:,} test digits."
+    return text + "\n" + _picture("accuracy_by_angle", caption) + _trainings(networks.values())
+
+
+def _deviations(record: Record | None) -> str:
+    parts = [_present((record or {}).get(part, {})) for part in ("networks", "trained_turned")]
+    rows = [
+        [f"`{entry['run']}`", f"{found['images']:,} {DIGITS[kind]}",
+         f"{found['predictions_changed']:,} of {3 * found['images']:,}",
+         *(f"{found[part]:.1e}" for part in ("scores", "activations", "poses")), f"{found['poses_defined']:.0f} %"]
+        for part in parts
+        for entry in part.values()
+        for kind, found in entry["deviations"].items()
+    ]  # fmt: skip
+    head = ["training", "digits", "predictions changed", "scores", "agreements", "poses", "poses defined"]
+    return markdown_table(head, rows)
+
+
+def _accuracy(record: Record | None) -> str:
+    if record is None:
+        return f"{MISSING}\n"
+    rows = []
+    for name, cells in record["cells"].items():
+        goals = [GOALS[f"{column}/{name}"] for column in COLUMNS]
+        if any(goal.paper is not None for goal in goals):
+            rows.append([f"paper: {goals[0].where.split(', ')[1]}", "the paper's", *map(_paper, goals)])
+        found = [cells[column] and Measured(cells[column]["accuracy"], cells[column]) for column in COLUMNS]
+        ours = [_value(goal, value) for goal, value in zip(goals, found, strict=True)]
+        rows.append([LABELS[name], _network(next(filter(None, found), None)), *ours])
+    text = markdown_table(["", "network", *COLUMNS.values()], rows)
+    return text + _trainings(cells[column] for column in COLUMNS for cells in record["cells"].values() if cells[column])
+
+
+def _same_budget(record: Record | None) -> str:
+    entries = (record or {}).get("same_budget", dict.fromkeys(table1a.SAME_BUDGET))
+    rows = [[f"`{name}`", *_cost(entry), *_accuracies(entry), _pose(entry)] for name, entry in entries.items()]
+    head = ["", "views seen", "CPU-minutes", "accuracy", "by agreement", "pose error, mean / median"]
+    return (
+        "MNIST rotated on the fly. `steerable` was trained on the same number of views as the paper's network, and for "
+        "about as many\nCPU-minutes (on machines that were more or less busy):\n\n"
+    ) + markdown_table(head, rows)
+
+
+def _pose_error(record: Record | None) -> str:
+    if record is None:
+        return f"{MISSING}\n"
+    rows = [
+        [POSE_LABELS[name], _paper(GOALS[f"pose/{name}"]), *_mean_median(entry)]
+        for name, entry in record["rows"].items()
+    ]
+    rows += [[f"`{name}`, trained briefly", "", *_mean_median(entry)] for name, entry in record["extra"].items()]
+    text = (
+        "Degrees between the pose of a rotated test digit and the rotated pose of the upright one, for the true class."
+    )
+    text += "\n\n" + markdown_table(["", "paper, mean", "mean", "median"], rows)
+    caption = (
+        f"Figure 5: the fraction of test digits in each bin of {table1b.BIN} degrees of pose error, for each class."
+    )
+    text += "\n" + _picture("pose_error_by_class", caption)
+    entries = _present(record["rows"] | record["extra"]).values()
+    return text + _trainings(entry for entry in entries if "run" in entry)
+
+
+def _figures(record: Record | None) -> str:
+    if record is None:
+        return f"{MISSING}\n"
+    drawn = [_picture(name, caption) for name, caption in PICTURES.items() if name in record["pictures"]]
+    return "\n".join([*drawn, f"Drawn with the weights of `{record['run']}`.\n"])
+
+
+def _trainings(entries: Iterable[Record]) -> str:
+    """What every figure above comes from, folded away."""
+    rows = [
+        [f"`{entry['run']}`", f"{entry['trained_on']}; {entry['training_images']:,} images",
+         PROTOCOLS[TRAININGS[entry["run"]].protocol].tested_on, f"{entry['test_images']:,}", *_cost(entry),
+         *_accuracies(entry), str(entry["seed"]), str(entry["commit"]), str(entry["measured_with"])]
+        for entry in entries
+    ]  # fmt: skip
+    if not rows:
+        return ""
+    head = ["training", "trained on", "tested on", "test images", "views seen", "CPU-minutes", "accuracy",
+            "by agreement", "seed", "trained by commit", "measured by commit"]  # fmt: skip
+    return "\n<details><summary>Trainings</summary>\n\n" + markdown_table(head, rows) + "\n</details>\n"
+
+
+def _network(found: Measured | None) -> str:
+    if found is None:
+        return ""
+    if "preset" not in found.entry:
+        return "none"
+    preset = found.entry["preset"]
+    return f"`{preset}`, {_parameters(preset) / 1000:.0f}k parameters"
+
+
+@cache
+def _parameters(preset: str) -> int:
+    """Without the decoder, which no prediction needs; the size of the images makes no difference."""
+    return Architecture(preset).build(seed=0).parameter_counts()[0]
+
+
+def _cost(entry: Record | None) -> list[str]:
+    return [MISSING, ""] if entry is None else [f"{entry['images_seen']:,}", f"{entry['cpu_minutes']:.1f}"]
+
+
+def _accuracies(entry: Record | None) -> list[str]:
+    """By scores and by agreements; agreements that no loss was applied to mean nothing and are left out."""
+    if entry is None:
+        return ["", ""]
+    trained = entry["config"]["objective"]["spread"] > 0
+    return [_number(entry["accuracy"]), _number(entry["agreement_accuracy"]) if trained else ""]
+
+
+def _pose(entry: Record | None) -> str:
+    if entry is None:
+        return ""
+    undefined = f" ({entry['pose_undefined']:.0f} % undefined)" if entry.get("pose_undefined") else ""
+    return f"{entry['pose_error_mean']:.2f} / {entry['pose_error_median']:.2f}°{undefined}"
+
+
+def _mean_median(entry: Record | None) -> list[str]:
+    if entry is None:
+        return [MISSING, ""]
+    return [_number(entry[f"pose_error_{kind}"], "°") for kind in ("mean", "median")]
+
+
+def _present(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: entry for name, entry in entries.items() if entry is not None}
+
+
+def _picture(name: str, caption: str) -> str:
+    return f"![{caption}](figures/{name}.png)\n\n{caption}\n"
+
+
+def _paper(goal: Goal) -> str:
+    return "" if goal.paper is None else _number(goal.paper, goal.unit)
+
+
+def _value(goal: Goal, found: Measured | None) -> str:
+    return MISSING if found is None else _number(found.value, goal.unit)
+
+
+def _number(value: float, unit: str = "%") -> str:
+    return f"{value:.2f} %" if unit == "%" else f"{value:.2f}°"
