@@ -2,15 +2,17 @@
 
 Run on an idle machine: python benchmarks/processes.py [--processes 2] [--batch 64] [--repeats 3]
 
-Trains the flagship on the embedded digits, turned on the fly: one process with BATCH views in a step, then several with
-BATCH views each (the doubled batch), in turn; wall time of the steps after a warm-up, best of the repeats. Also with
-one batch shared by all processes. Images per CPU-second tell, also on a busy machine, what the processes' talking
-costs. Writes results/processes.json.
+Trains the flagship on the embedded digits, rotated on the fly: one process with BATCH views in a step, several with
+BATCH views each, and several that share BATCH views, one case after another; torchrun starts the processes. Measures
+the wall time of the steps after a warm-up and takes the best of the repeats. Images per CPU-second show, even on a busy
+machine, what the communication between the processes costs. Writes results/processes.json.
 """
 
 import argparse
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -24,23 +26,35 @@ from equicaps.training.log import provenance
 WARM_UP = 8
 
 
-def speed(preset: str, processes: int, batch: int, steps: int) -> tuple[float, float]:
-    """Images per second of wall time, and per CPU-second of all processes together."""
+def measure(preset: str, batch: int, steps: int, folder: Path) -> None:
+    """In each process: train, and write images per second of wall time, and per CPU-second of all processes."""
     times = []
     config = TrainConfig(
         Budget(steps=WARM_UP + steps),
         model=Architecture(preset),
         batch=batch,
         intervals=Intervals(log_steps=10_000, evaluations=1),
-        hardware=Hardware(processes=processes, device="cpu"),
+        hardware=Hardware(device="cpu"),
     )
 
     def watch(_: object) -> None:
         times.append(time.monotonic())
 
+    result = train(config, embedded_digits("train"), ROTATED, folder=folder, watch=watch)
+    if times:  # only the first process is watched
+        speeds = [steps * batch / (times[-1] - times[WARM_UP - 1]), result.images / (60 * result.cpu_minutes)]
+        (folder / "speeds.json").write_text(json.dumps(speeds))
+
+
+def speed(preset: str, processes: int, batch: int, steps: int) -> tuple[float, float]:
+    """Images per second of wall time, and per CPU-second of all processes together."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
     with tempfile.TemporaryDirectory() as folder:
-        result = train(config, embedded_digits("train"), ROTATED, folder=folder, watch=watch)
-    return steps * batch / (times[-1] - times[WARM_UP - 1]), result.images / (60 * result.cpu_minutes)
+        words = [f"--nproc-per-node={processes}", f"--log-dir={os.devnull}", __file__, "--measure", folder]
+        words += ["--preset", preset, "--batch", str(batch), "--steps", str(steps)]
+        subprocess.run([*torchrun, *words], env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True)
+        wall, cpu = json.loads((Path(folder) / "speeds.json").read_text())
+    return wall, cpu
 
 
 def main() -> None:
@@ -51,8 +65,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)  # how this program starts itself
     arguments = parser.parse_args()
     many, batch = arguments.processes, arguments.batch
+    if arguments.measure:
+        measure(arguments.preset, batch, arguments.steps, arguments.measure)
+        return
     load = os.getloadavg()[0]
     print(f"load before the start: {load:.2f} on {os.cpu_count()} cores")
     cases = {"one": (1, batch), "several": (many, batch * many), "several, shared batch": (many, batch)}
@@ -69,7 +87,7 @@ def main() -> None:
     print(", ".join(f"{name}: {value:.2f}x" for name, value in ratios.items()))
     record = {
         "command": "python benchmarks/processes.py",
-        "settings": {name: str(value) for name, value in vars(arguments).items()},
+        "settings": {name: str(value) for name, value in vars(arguments).items() if name != "measure"},
         "load_before": load,
         "cores": os.cpu_count(),
         "images_per_second": found,

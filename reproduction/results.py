@@ -1,16 +1,16 @@
 """The folder of results: trainings with their weights, and what was measured on them."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from rich.console import Console
+from rich.progress import track
 
 from equicaps._files import create_folder, prepare_folder, write_bytes, write_json
 from equicaps.cli.progress import TrainingBar
-from equicaps.cli.terminal import tracked
 from equicaps.data import Dataset
 from equicaps.errors import NotFoundError, UsageError
 from equicaps.images import Augmentation
@@ -122,9 +122,9 @@ class Results:
         """MNIST's test digits, or a few of them in a quick run."""
         return quick_digits() if self.quick else mnist("test")
 
-    def track(self, items: Sequence[T], what: str) -> Iterator[T]:
+    def track(self, items: Sequence[T], what: str) -> Iterable[T]:
         """The items, with a progress bar on a terminal."""
-        return tracked(self.console, items, len(items), what)
+        return track(items, what, console=self.console, transient=True, disable=not self.console.is_terminal)
 
     def write(self, experiment: str, content: Record) -> Record:
         """Write ``EXPERIMENT.json`` together with the commit that measured it; returns all of it."""

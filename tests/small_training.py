@@ -1,4 +1,4 @@
-"""A network small enough to train in milliseconds, with everything that makes training hard to resume."""
+"""A network that trains in milliseconds, yet has everything that makes a training hard to resume."""
 
 import torch
 
@@ -9,7 +9,7 @@ from equicaps.training import Budget, Intervals, TrainConfig
 
 
 def digits(count: int = 40) -> Dataset:
-    """Three classes of bars, noisy; not divisible by the batch, so that batches cross epochs."""
+    """Three classes of noisy bars; the batch does not divide their number, so that batches cross epochs."""
     generator = torch.Generator().manual_seed(1)
     labels = torch.arange(count) % 3
     images = torch.rand(count, 1, 16, 16, generator=generator) * 0.2
@@ -18,7 +18,7 @@ def digits(count: int = 40) -> Dataset:
     return Dataset("bars", images, labels, ("thin", "broad", "square"))
 
 
-TURNED = Augmentation(32, rotation=180.0)
+ROTATED = Augmentation(32, rotation=180.0)
 
 
 def network(seed: int = 0, dtype: torch.dtype = torch.float32) -> GroupCapsNet:

@@ -1,4 +1,4 @@
-"""A file is whole or refused with the reason; what cannot be written is reported and harms nothing."""
+"""A file is intact or refused with the reason; a failure to write is reported and does no harm."""
 
 import contextlib
 import errno
@@ -14,21 +14,23 @@ import pytest
 import torch
 from safetensors.torch import save as serialise
 from safetensors.torch import save_file
-from small_training import TURNED, config, digits, network
+from small_training import ROTATED, config, digits, network
 
+from equicaps import _tensor_files as module
+from equicaps import load
 from equicaps._files import prepare_folder, write_bytes
 from equicaps._tensor_files import read_tensors, write_tensors
 from equicaps.errors import DamagedFileError, FileError
-from equicaps.inference.model_files import MODEL, load_model
-from equicaps.training import files as module
-from equicaps.training import fit, load_checkpoint
+from equicaps.inference.model_files import MODEL, read_model
+from equicaps.training import load_checkpoint
+from equicaps.training import train as run
 from equicaps.training.checkpoint import CHECKPOINT, DAMAGED, PREVIOUS
 
 TENSORS = {
     "scalar": torch.tensor(3.5),
     "flags": torch.tensor([True, False]),
     "count": torch.arange(5),
-    "turned": torch.arange(6.0).reshape(2, 3).T,
+    "transposed": torch.arange(6.0).reshape(2, 3).T,
     "none": torch.zeros(0, 2),
 }
 CONTENT = {"step": 3, "curve": [{"accuracy": 1 / 3}], "name": "Größe"}
@@ -78,7 +80,7 @@ def test_the_first_version_is_still_read(path):
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_one_altered_bit_is_noticed_wherever_it_is(path, version):
-    """Every bit of the file, header and all: none is accepted, and none is taken for anything but damage."""
+    """No altered bit of the file, header included, is accepted or taken for anything but damage."""
     whole = version_1(TENSORS, CONTENT) if version == 1 else path.read_bytes()
     assert f'"version":"{version}"'.encode() in whole  # guard
     for place in range(8 * len(whole)):
@@ -95,7 +97,7 @@ def test_one_altered_bit_is_noticed_wherever_it_is(path, version):
 
 
 def test_foreign_files_are_refused_by_name(path):
-    save_file(TENSORS | {"turned": torch.zeros(2)}, path)
+    save_file(TENSORS | {"transposed": torch.zeros(2)}, path)
     with pytest.raises(FileError, match="was not written by equicaps"):
         read_tensors(path, "checkpoint")
     path.write_text("step,loss\n1,2\n" * 20)
@@ -118,13 +120,13 @@ def test_a_newer_version_says_to_update(path, monkeypatch):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileError, match=r"cannot read .*nothing\.safetensors: No such file"):
-        load_model(tmp_path / "nothing.safetensors")
-    with pytest.raises(FileError, match="holds no training"):
+        read_model(tmp_path / "nothing.safetensors")
+    with pytest.raises(FileError, match="contains no training"):
         load_checkpoint(tmp_path)
 
 
 def train(folder, steps=3, **options):
-    return fit(config(steps), network(), digits(), TURNED, folder=folder, **options)
+    return run(config(steps), digits(), ROTATED, folder=folder, network=network(), **options)
 
 
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
@@ -138,8 +140,8 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
         load_checkpoint(tmp_path)
 
 
-def test_after_going_back_the_damaged_checkpoint_does_not_replace_the_whole_one(tmp_path, monkeypatch):
-    """Whatever happens while the next one is written, a whole one is there."""
+def test_after_going_back_the_damaged_checkpoint_does_not_replace_the_intact_one(tmp_path, monkeypatch):
+    """Whatever happens while the next one is written, there is an intact one."""
     train(tmp_path)
     (tmp_path / CHECKPOINT).write_bytes(b"damaged")
     whole = (tmp_path / PREVIOUS).read_bytes()
@@ -181,7 +183,7 @@ def test_a_checkpoint_that_is_not_damaged_does_not_fall_back(tmp_path, monkeypat
 
 
 def test_a_full_disk_is_reported_and_the_checkpoint_before_stays(tmp_path):
-    """For real where a small file system can be mounted, else by a limit on the size of files."""
+    """A full disk for real, where a small file system can be mounted."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True)
@@ -219,14 +221,14 @@ def test_a_file_that_the_system_does_not_allow_is_reported_and_the_old_one_stays
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_folder_that_cannot_be_is_reported_before_the_training(tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported_before_the_training(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match=r"cannot create the folder .*file/run: Not a directory"):
         train(tmp_path / "file" / "run")
 
 
 def test_a_read_only_folder_is_reported_before_the_training(tmp_path):
-    """root may write anywhere but into a read-only file system."""
+    """root may write anywhere except into a read-only file system."""
     readonly = "/proc/self" if os.geteuid() == 0 else tmp_path
     if os.geteuid():
         tmp_path.chmod(0o500)
@@ -239,7 +241,7 @@ def test_read_only_is_called_read_only(code, tmp_path, monkeypatch):
     def refuse(*args):
         raise OSError(getattr(errno, code), "no")
 
-    monkeypatch.setattr("equicaps.data.fetch.open", refuse, raising=False)
+    monkeypatch.setattr("equicaps._files.open", refuse, raising=False)
     with pytest.raises(FileError, match=r"is read-only for this user\. Choose another folder"):
         prepare_folder(tmp_path)
 
@@ -247,11 +249,11 @@ def test_read_only_is_called_read_only(code, tmp_path, monkeypatch):
 def test_a_model_travels_with_its_description(tmp_path):
     settings = config(2)
     settings = replace(settings, model=replace(settings.model, preset="steerable_cnn", num_classes=3))
-    result = fit(settings, settings.model.build(0), digits(), TURNED, folder=tmp_path)
-    loaded = load_model(tmp_path / MODEL)
+    result = run(settings, digits(), ROTATED, folder=tmp_path)
+    loaded = load(tmp_path)
     assert loaded.classes == ("thin", "broad", "square")
-    assert loaded.data == "bars"
-    images = TURNED(digits(4).images).images
+    assert loaded.card.data == "bars"
+    images = ROTATED(digits(4).images).images
     assert torch.equal(loaded.network(images).scores, result.network(images).scores)
     record = json.loads((tmp_path / "result.json").read_text())
     assert record["images_seen"] == 16
@@ -262,4 +264,4 @@ def test_a_model_travels_with_its_description(tmp_path):
 def test_a_model_that_cannot_be_built_is_reported(tmp_path):
     write_tensors(tmp_path / MODEL, "model", TENSORS, {"config": {"model": {"preset": "steerable"}}})
     with pytest.raises(FileError, match="cannot build"):
-        load_model(tmp_path / MODEL)
+        read_model(tmp_path / MODEL)

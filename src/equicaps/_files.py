@@ -1,4 +1,4 @@
-"""Files that are either complete or absent, and folders that one process uses at a time."""
+"""Files that are written completely or not at all, and folders that one process at a time may use."""
 
 import contextlib
 import errno
@@ -15,14 +15,19 @@ from equicaps.errors import FileError, UsageError
 
 LOCK = ".lock"
 CANNOT_LOCK = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
-"""What network drives without locks answer."""
+"""The errors of network drives that support no locks."""
 
 
 def write_bytes(path: Path, content: bytes, *, keep: Path | None = None) -> None:
-    """Write all of the content, or leave what was there before; with ``keep`` that stays under the other name.
+    """Write all of the content, or leave the file unchanged.
 
-    Between the two renames only ``keep`` exists, so a reader tries both names. Survives a power cut where the system
-    allows it. For one writer at a time, see :func:`lock_folder`.
+    The result survives a power cut where the system allows it. Only one process may write at a time, see
+    :func:`lock_folder`.
+
+    Args:
+        path: the file.
+        content: what to write.
+        keep: where the old file is kept. Between two renames only this one exists, so readers have to try both names.
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
@@ -41,7 +46,7 @@ def write_bytes(path: Path, content: bytes, *, keep: Path | None = None) -> None
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write one JSON document, complete or not at all."""
+    """Write a JSON document completely or not at all."""
     write_bytes(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
@@ -63,16 +68,16 @@ def create_folder(folder: Path) -> None:
 
 
 def prepare_folder(folder: Path) -> None:
-    """Create a folder and check, before hours of work, that files can be written to it."""
+    """Create a folder and check, before hours of work, that files can be written into it."""
     create_folder(folder)
     write_bytes(folder / ".writable", b"")
     (folder / ".writable").unlink(missing_ok=True)
 
 
 def explain(path: Path, error: OSError) -> str:
-    """Why a file cannot be written, and what to do."""
+    """A message that says why a file cannot be written, and what to do."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"cannot write {path}: the disk is full. Free some space; what was there before is unchanged."
+        return f"cannot write {path}: the disk is full. Free some space; the old file is unchanged."
     if error.errno == errno.EFBIG:
         return f"cannot write {path}: it is larger than this system allows a file to be."
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
@@ -82,13 +87,14 @@ def explain(path: Path, error: OSError) -> str:
 
 @contextlib.contextmanager
 def lock_folder(folder: Path, *, wait: bool) -> Iterator[None]:
-    """Use a folder alone, until the context or the process ends, however it ends.
+    """Keep other processes from using a folder, until the context or the process ends, however it ends.
 
-    The lock file stays: removing it would let two processes hold it. On a file system without locks nothing is locked.
+    The lock file stays: if it were removed, two processes could hold it. On a file system without locks, nothing is
+    locked.
 
     Args:
-        folder: is created if necessary.
-        wait: for another process to finish; otherwise it is named in a :class:`UsageError`.
+        folder: is created if it does not exist.
+        wait: wait for another process to finish; otherwise raise a :class:`UsageError` that names it.
     """
     create_folder(folder)
     path = folder / LOCK
@@ -104,7 +110,7 @@ def lock_folder(folder: Path, *, wait: bool) -> Iterator[None]:
         yield
         return
     try:
-        with contextlib.suppress(OSError):  # a full disk is noticed where it matters
+        with contextlib.suppress(OSError):  # a full disk is reported where it matters
             path.write_text(f"process {os.getpid()} on {socket.gethostname()}")
         yield
     finally:

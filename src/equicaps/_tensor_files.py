@@ -1,7 +1,7 @@
-"""Tensors with a description in one safetensors file.
+"""Tensors and a JSON description in one safetensors file.
 
-The header holds a JSON text, the kind and version of the format, and a checksum. There is no pickle: reading a file
-never runs anything from it.
+The header contains the description, the kind and version of the format, and a checksum. There is no pickle: reading a
+file never executes anything in it.
 """
 
 import errno
@@ -20,7 +20,7 @@ from equicaps._files import write_bytes
 from equicaps.errors import DamagedFileError, FileError
 
 VERSION = 2
-"""1: the checksum covers tensors and content; 2: also format and version. Both are read."""
+"""In version 1 the checksum covers tensors and content; in version 2 also format and version. Both can be read."""
 Kind = Literal["checkpoint", "model"]
 _PREFIX = "equicaps "
 _CHECKED = ("format", "version", "content")
@@ -29,18 +29,18 @@ _CHECKED = ("format", "version", "content")
 def write_tensors(
     path: Path, kind: Kind, tensors: Mapping[str, Tensor], content: Mapping[str, Any], *, keep: Path | None = None
 ) -> None:
-    """Write tensors and JSON content in one step: a reader sees the old file or the new one, whatever happens."""
+    """Write tensors and JSON content in one step: whatever happens, a reader sees the old file or the new one."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     header = {"format": _PREFIX + kind, "version": str(VERSION), "content": json.dumps(content)}
     write_bytes(path, serialise(plain, {**header, "checksum": _checksum(header, plain)}), keep=keep)
 
 
 def read_tensors(path: Path, kind: Kind) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What :func:`write_tensors` wrote.
+    """Read what :func:`write_tensors` wrote.
 
     Raises:
-        DamagedFileError: whatever else it is, but for
-        FileError: a file that cannot be opened, of a newer version, or of the other kind.
+        FileError: if the file cannot be opened, has a newer version, or is of the other kind.
+        DamagedFileError: if it is anything else than such a file.
     """
     try:
         raw = path.read_bytes()
@@ -52,7 +52,7 @@ def read_tensors(path: Path, kind: Kind) -> tuple[dict[str, Tensor], dict[str, A
         raise DamagedFileError(f"{path} was not written by equicaps, or is damaged.")
     try:
         tensors = deserialise(raw)
-    except Exception as error:  # altered headers make it raise nearly anything
+    except Exception as error:  # with an altered header it raises nearly anything
         raise DamagedFileError(f"{path} is damaged or truncated ({error}).") from error
     version = header.get("version", "")
     if version not in _versions() and _is_newer(version) and not _intact_but_for_version(header, tensors):
@@ -60,7 +60,7 @@ def read_tensors(path: Path, kind: Kind) -> tuple[dict[str, Tensor], dict[str, A
     if version not in _versions() or not _intact(header, tensors):
         raise DamagedFileError(f"{path} is damaged: its content does not match its checksum.")
     found = header["format"].removeprefix(_PREFIX)
-    if found not in get_args(Kind):  # version 1 does not check it
+    if found not in get_args(Kind):  # the checksum of version 1 does not cover it
         raise DamagedFileError(f"{path} is damaged: it claims to be an {_PREFIX}{found}.")
     if found != kind:
         raise FileError(f"{path} is an {_PREFIX}{found}, but an {_PREFIX}{kind} is needed.")
@@ -69,12 +69,12 @@ def read_tensors(path: Path, kind: Kind) -> tuple[dict[str, Tensor], dict[str, A
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"{path} is damaged: its description is not JSON.") from error
     if not isinstance(content, dict):
-        raise DamagedFileError(f"{path} is damaged: its description is not what equicaps writes.")
+        raise DamagedFileError(f"{path} is damaged: its description is not one that equicaps writes.")
     return tensors, content
 
 
 def _header(path: Path, raw: bytes) -> dict[str, str]:
-    """The metadata of a safetensors file: eight bytes of length, then JSON."""
+    """The metadata in the header of a safetensors file, which is its length in eight bytes, then JSON."""
     length = int.from_bytes(raw[:8], "little")
     if raw[8:9] != b"{":
         what = "is empty" if not raw else "is not a safetensors file"
@@ -97,7 +97,7 @@ def _is_newer(version: str) -> bool:
 
 
 def _intact_but_for_version(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> bool:
-    """Whether only the number of the version was altered: such a file is damaged, and not a newer one."""
+    """Whether only the version number was altered: such a file is damaged, not newer."""
     return any(_intact({**header, "version": version}, tensors) for version in _versions())
 
 

@@ -181,9 +181,9 @@ def test_any_words_end_with_an_exit_code(tmp_path, monkeypatch, command, words):
         "bench.measure",
         "data.load_folder",
         "train.run",
-        "train.load_folder",
     ):
         monkeypatch.setattr(f"equicaps.cli.{place}", refuse)
+    monkeypatch.setattr("equicaps.data.by_name.load_folder", refuse)
     result = CliRunner().invoke(app, [command, *words])
     assert result.exit_code in (0, 1, 2)
     assert result.exception is None or isinstance(result.exception, SystemExit), (words, result.exc_info)
@@ -200,6 +200,7 @@ def test_no_number_makes_a_training_fail_with_a_trace(tmp_path, monkeypatch, opt
     """It is refused, or would start."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("equicaps.cli.train.run", refuse)
+    monkeypatch.setattr("equicaps.cli.train.launch", refuse)
     result = CliRunner().invoke(app, ["train", "digits", *(f"--{name}={value}" for name, value in options.items())])
     assert isinstance(result.exception, SystemExit), (options, result.exc_info)
     assert result.exit_code == (1 if "not here" in result.stderr else 2)

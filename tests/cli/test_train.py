@@ -15,7 +15,7 @@ from equicaps import load
 from equicaps.cli.main import app
 from equicaps.cli.train import _if_short
 from equicaps.data import embedded_digits, galaxies
-from equicaps.inference.model_files import load_model
+from equicaps.data.catalogue import CATALOGUE
 from equicaps.training import Result, TrainConfig, load_checkpoint
 from reproduction.galaxies import Training
 
@@ -24,9 +24,8 @@ OPTIONS = ("--batch", "8", "--preset", "steerable_cnn")
 
 @pytest.fixture(autouse=True)
 def few_digits(monkeypatch):
-    monkeypatch.setattr(
-        "equicaps.cli.train.embedded_digits", lambda split: replace(embedded_digits(split)).take(slice(0, 20))
-    )
+    few = replace(CATALOGUE["digits"], load=lambda split: embedded_digits(split).take(slice(0, 20)))
+    monkeypatch.setitem(CATALOGUE, "digits", few)
 
 
 def run(*words):
@@ -41,7 +40,7 @@ def test_a_training_leaves_a_model_logs_and_a_json(tmp_path):
     assert printed["config"]["batch"] == 8
     assert printed["figures"]["images"] == 20
     assert "accuracy" in result.stderr
-    assert load_model(tmp_path / "model.safetensors").data.startswith("MNIST subset")
+    assert load(tmp_path).card.data.startswith("MNIST subset")
     assert {"steps.csv", "evaluations.csv", "result.json", "checkpoint.safetensors"} <= set(os.listdir(tmp_path))
 
 
@@ -59,8 +58,7 @@ def test_ctrl_c_then_resume_with_nothing_but_the_folder(tmp_path, monkeypatch):
     stopped = run("digits", "--steps", 5, "--seed", 4, "--rate", 0.001, "--out", tmp_path, *OPTIONS)
     assert stopped.exit_code == 1
     assert "everything is saved" in stopped.stderr
-    monkeypatch.undo()
-    monkeypatch.setattr("equicaps.cli.train.embedded_digits", lambda split: embedded_digits(split).take(slice(0, 20)))
+    monkeypatch.setattr(loop.Trainer, "advance", advance)
     assert load_checkpoint(tmp_path)[1]["step"] < 5
     resumed = run("digits", "--resume", "--out", tmp_path)
     assert resumed.exit_code == 0, resumed.output
@@ -91,7 +89,7 @@ def test_a_folder_is_trained_at_its_own_size_however_it_is_written(write, option
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["config"]["model"]["image_size"] == 64
     assert "6 grey images in all, each resized to 64x64 from 8x8" in result.stderr  # what was done to the images
-    assert "each of its 4 images was seen about 2.0 times" in result.stderr
+    assert "saw each of its 4 images about 2.0 times" in result.stderr
     assert load(cells.parent / "runs" / "cells-steerable_cnn").card.background == "dark"
 
 
@@ -130,7 +128,7 @@ def test_a_size_that_blocks_do_not_fit_becomes_the_next_that_they_do(cells):
         (("digits", "--size", 33, "--preset", "huge"), 2, "'steerable'"),
         (("digits", "--device", "abacus"), 2, "abacus"),
         (("digits", "--device", "meta"), 2, "must be auto, cpu, cuda"),
-        (("digits", "--device", "cuda:99"), 2, "'cuda:99' is not there"),
+        (("digits", "--device", "cuda:99"), 2, "there is no device 'cuda:99'"),
         (("digits", "--decay", -1), 2, "`weight_decay` must be a number, 0 or more"),
         (("digits", "--decay", "nan"), 2, "`weight_decay` must be"),
         (("digits", "--epochs", "inf"), 2, "`epochs` must be a positive number, but is inf"),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_training import TURNED, digits
+from small_training import ROTATED, digits
 
 from equicaps.losses import Objective
 from equicaps.models import Architecture
@@ -20,6 +20,25 @@ def test_a_config_survives_json():
         seed=7,
     )
     assert TrainConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_a_config_of_an_older_version_is_read():
+    """It said how many processes to start."""
+    config = TrainConfig(Budget(steps=1), hardware=Hardware(device="cpu"))
+    older = config.to_dict()
+    older["hardware"]["processes"] = 2
+    assert TrainConfig.from_dict(older) == config
+
+
+def test_settings_are_changed_by_the_names_of_the_recipe():
+    config = TrainConfig(Budget(minutes=1.0), optimiser=Optimiser(ema=0.9))
+    changes = {"batch": 32, "optimiser.rate": 0.1, "seed": None, "optimiser.ema": None, "budget": {"steps": 5}}
+    expected = replace(config, budget=Budget(steps=5), batch=32, optimiser=Optimiser(rate=0.1, ema=0.9))
+    assert config.changed(changes) == expected
+    with pytest.raises(ValueError, match=r"Optimiser: unknown settings \['speed'\]"):
+        config.changed({"optimiser.speed": 1})
+    with pytest.raises(ValueError, match="multiple of the 2 views"):
+        config.changed({"batch": 33})
 
 
 def test_unknown_settings_are_named():
@@ -38,7 +57,7 @@ def test_unknown_settings_are_named():
         (lambda: Architecture("huge"), "one of 'steerable'"),
         (lambda: Optimiser(ema=1.0), "between 0 and 1"),
         (lambda: Optimiser(clip=0.0), "positive"),
-        (lambda: Hardware(processes=0), "positive"),
+        (lambda: Hardware(threads=0), "positive"),
         (lambda: Intervals(log_steps=0), "positive"),
         (lambda: Intervals(evaluation_images=0), "positive"),
         (lambda: Budget(epochs=math.inf), "`epochs` must be a positive number, but is inf"),
@@ -68,7 +87,7 @@ def test_steps_of_a_budget():
 
 def test_where_it_runs_is_not_part_of_the_recipe():
     config = TrainConfig(Budget(steps=5))
-    elsewhere = replace(config, hardware=Hardware(processes=2), intervals=Intervals(log_steps=3))
+    elsewhere = replace(config, hardware=Hardware(threads=2), intervals=Intervals(log_steps=3))
     assert config.recipe() == elsewhere.recipe()
     assert config.recipe() != replace(config, seed=1).recipe()
 
@@ -85,17 +104,16 @@ def test_weights_depend_on_the_seed_alone_and_leave_the_generator():
 
 def test_a_reconstruction_loss_needs_a_decoder(tmp_path):
     config = TrainConfig(Budget(steps=1), objective=Objective(reconstruction=2.0))
-    with pytest.raises(ValueError, match=r"needs a network with a decoder.*use Model\(decoder=True\)"):
+    with pytest.raises(ValueError, match=r"needs a network with a decoder.*use Architecture\(decoder=True\)"):
         config.network()
     with pytest.raises(ValueError, match="needs a network with a decoder"):
-        train(config, digits(), TURNED, folder=tmp_path / "run")
+        train(config, digits(), ROTATED, folder=tmp_path / "run")
     assert not (tmp_path / "run").exists()  # before anything is done
     assert replace(config, model=Architecture(decoder=True)).network().decoder is not None
     assert TrainConfig(Budget(steps=1)).network().decoder is None
 
 
-def test_a_given_network_is_taken_as_it_is(tmp_path):
-    """Whatever the config says about one that it would build."""
+def test_a_given_network_is_trained_whatever_network_the_config_describes(tmp_path):
     config = TrainConfig(Budget(steps=1), objective=Objective(reconstruction=2.0), batch=4)
     given = Architecture("steerable_cnn", 3, decoder=True).build(0)
-    assert train(config, digits(), TURNED, folder=tmp_path, network=given).finished
+    assert train(config, digits(), ROTATED, folder=tmp_path, network=given).finished

@@ -1,169 +1,130 @@
-"""Two processes train the same network as one with the doubled batch."""
+"""Several processes, started by torchrun, train the same network as one does with the same batch."""
 
-import datetime
-import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-import torch.distributed as dist
-from small_training import TURNED, config, digits, network
+from small_training import ROTATED, config, digits, network
 
-from equicaps.errors import TrainingError
+from equicaps.errors import UsageError
 from equicaps.nn import BatchNorm2d
-from equicaps.training import Hardware, World, fit, train
-from equicaps.training import distributed as module
-from equicaps.training.distributed import open_world
+from equicaps.training import train
+from equicaps.training.distributed import World
+from equicaps.training.trainer import Trainer
 
 STEPS = 20
+TESTS = Path(__file__).parents[1]
 
 
-def losses(folder, processes, net=None):
-    """Loss and accuracy of every step, and the trained network."""
+def curve(folder, net):
+    """The losses and accuracies of every step, and the weights and statistics at the end."""
     seen = []
-    settings = config(STEPS, batch=32, hardware=Hardware(processes=processes, device="cpu"))
-    net = net or network(dtype=torch.float64)
-    result = train(settings, digits(), TURNED, folder=folder, network=net, watch=lambda p: seen.append(p.figures))
-    return [figures.loss for figures in seen], result.network, [figures.accuracy for figures in seen]
+    settings = config(STEPS, batch=32)
+    result = train(settings, digits(), ROTATED, folder=folder, network=net, watch=lambda p: seen.append(p.figures))
+    losses, accuracies = ([getattr(row, name) for row in seen] for name in ("loss", "accuracy"))
+    return {"losses": torch.tensor(losses), "accuracies": torch.tensor(accuracies), **result.network.state_dict()}
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    return losses(tmp_path_factory.mktemp("alone"), 1)
+def small_network():
+    return network(dtype=torch.float64)
+
+
+def network_with_statistics_of_parts():
+    """Torch's own batch norm, of which every process sees only its own part of the batch."""
+    net = small_network()
+    for layer in (*net.body.layers, net.body.classes):
+        layer.norm = torch.nn.BatchNorm2d(layer.out_capsules).double()
+    return net
+
+
+def normalise(rank=0, size=1):
+    """Outputs, gradients and running statistics of one process."""
+    generator = torch.Generator().manual_seed(2)
+    x, weight = (torch.randn(8, 3, 4, 4, generator=generator, dtype=torch.float64) + 30 for _ in range(2))
+    norm = BatchNorm2d(3).double()
+    x = x.chunk(size)[rank].clone().requires_grad_()
+    output = norm(x)
+    (output * weight.chunk(size)[rank]).sum().backward()
+    return output.detach(), x.grad, norm.running_mean, norm.running_var, norm.num_batches_tracked
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+sys.path.insert(0, {place!r})
+from test_distributed import curve, network_with_statistics_of_parts, normalise, small_network
+
+folder = Path(sys.argv[1])
+curves = [curve(folder / "1", small_network()), curve(folder / "2", network_with_statistics_of_parts())]
+rank = dist.get_rank()
+torch.save([*curves, normalise(rank, dist.get_world_size())], folder / f"{{rank}}.pt")
+"""
 
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory):
-    return losses(tmp_path_factory.mktemp("together"), 2)
+    """What each of two processes found, in a plain script that says nothing about processes."""
+    folder = tmp_path_factory.mktemp("together")
+    (folder / "script.py").write_text(PROGRAM.format(place=str(Path(__file__).parent)))
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    places = [str(TESTS), str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*torchrun, "--local-addr=127.0.0.1", f"--log-dir={os.devnull}", folder / "script.py", folder],
+        env=environment, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
 
 
-def test_two_processes_have_the_loss_curve_of_one_with_the_doubled_batch(alone, together):
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    return curve(tmp_path_factory.mktemp("alone"), small_network())
+
+
+def test_two_processes_have_the_loss_curve_of_one_with_the_same_batch(alone, together):
     """Twenty steps in float64: losses, accuracies and every weight and statistic at the end."""
-    assert len(alone[0]) == STEPS
-    torch.testing.assert_close(torch.tensor(together[0]), torch.tensor(alone[0]), rtol=1e-9, atol=1e-9)
-    assert together[2] == pytest.approx(alone[2])
-    for name, value in alone[1].state_dict().items():
-        torch.testing.assert_close(together[1].state_dict()[name], value, rtol=1e-6, atol=1e-8)
+    found = together[0][0]
+    assert len(alone["losses"]) == STEPS
+    torch.testing.assert_close(found.pop("losses"), alone["losses"], rtol=1e-9, atol=1e-9)
+    for name, value in found.items():
+        torch.testing.assert_close(value, alone[name], rtol=1e-6, atol=1e-8)
+
+
+def test_only_the_first_process_reports_and_both_have_the_same_weights(together):
+    first, second = (found[0] for found in together)
+    assert len(second["losses"]) == 0
+    assert all(torch.equal(first[name], value) for name, value in second.items() if name.startswith("body"))
 
 
 def test_the_loss_changes_on_the_way(alone):
-    """Guard: equal curves are not constant curves. (At the end it need not be lower: the margin grows on the way.)"""
-    assert max(alone[0]) - min(alone[0]) > 0.1
+    """Guard: equal curves are not constant curves. (The margin grows, so the loss need not be lower at the end.)"""
+    assert max(alone["losses"]) - min(alone["losses"]) > 0.1
 
 
-def test_that_comparison_notices_statistics_of_half_a_batch(alone, tmp_path):
-    """Control: torch's own batch norm, of which every process sees its part only."""
-    net = network(dtype=torch.float64)
-    for layer in (*net.body.layers, net.body.classes):
-        layer.norm = torch.nn.BatchNorm2d(layer.out_capsules).double()
-    found, *_ = losses(tmp_path, 2, net)
+def test_that_comparison_notices_statistics_of_half_a_batch(alone, together):
+    """Control: torch's own batch norm."""
     with pytest.raises(AssertionError):
-        torch.testing.assert_close(torch.tensor(found), torch.tensor(alone[0]), rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(together[0][1]["losses"], alone["losses"], rtol=1e-3, atol=1e-3)
 
 
-def normalise(world, results):
-    generator = torch.Generator().manual_seed(2)
-    x, weight = (torch.randn(8, 3, 4, 4, generator=generator, dtype=torch.float64) + 30 for _ in range(2))
-    norm = BatchNorm2d(3).double()
-    x = x.chunk(world.size)[world.rank].clone().requires_grad_()
-    output = norm(x)
-    (output * weight.chunk(world.size)[world.rank]).sum().backward()
-    parts = [output, x.grad]
-    for part in parts:
-        gathered = [part.detach().clone() for _ in range(world.size)]
-        if world.size > 1:
-            dist.all_gather(gathered, part.detach().contiguous())
-        results.append(torch.cat(gathered))
-    results += [norm.running_mean, norm.running_var, norm.num_batches_tracked]
-
-
-def _help_normalise(world):
-    normalise(world, [])
-
-
-def test_batch_norm_over_two_processes_is_torchs_over_the_whole_batch():
+def test_batch_norm_over_two_processes_is_torchs_over_the_whole_batch(together):
     """Outputs, gradients and running statistics."""
-    expected, found = [], []
-    normalise(World(torch.device("cpu")), expected)
-    with open_world(2, "cpu", _help_normalise) as world:
-        normalise(world, found)
-    for one, two in zip(expected, found, strict=True):
-        torch.testing.assert_close(two, one, rtol=1e-9, atol=1e-9)
+    *parts, mean, variance, count = normalise()
+    (*first, _, _, _), (*second, _, _, _) = (found[2] for found in together)
+    for one, two, whole in zip(first, second, parts, strict=True):
+        torch.testing.assert_close(torch.cat([one, two]), whole, rtol=1e-9, atol=1e-9)
+    for found in together:
+        torch.testing.assert_close(found[2][2:], (mean, variance, count), rtol=1e-9, atol=1e-9)
 
 
-def test_a_batch_that_cannot_be_shared_is_refused(tmp_path):
-    with pytest.raises(TrainingError, match="multiple of 6"):
-        fit(config(2), network(), digits(), TURNED, folder=tmp_path, world=World(torch.device("cpu"), 0, 3))
-
-
-def test_a_lost_process_is_reported(tmp_path):
-    """The first process does not hang when another one is killed; what it saved can be resumed."""
-
-    def kill(progress):
-        if progress.step == 3:
-            (other,) = multiprocessing.active_children()
-            os.kill(other.pid, signal.SIGKILL)
-
-    settings = config(50, hardware=Hardware(processes=2, device="cpu"))
-    with pytest.raises(TrainingError, match="lost another process"):
-        train(settings, digits(), TURNED, folder=tmp_path, network=network(), watch=kill)
-    again = train(config(50), digits(), TURNED, folder=tmp_path, network=network(), resume=True)
-    assert again.step == 50
-
-
-def test_ctrl_c_stops_all_processes_after_saving(tmp_path):
-    settings = config(500, hardware=Hardware(processes=2, device="cpu"))
-
-    def interrupt(progress):
-        if progress.step == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    stopped = train(settings, digits(), TURNED, folder=tmp_path, network=network(), watch=interrupt)
-    assert not stopped.finished
-    assert stopped.step < 10
-
-
-SCRIPT = """
-from small_training import TURNED, config, digits, network
-from equicaps.training import Hardware, train
-
-settings = config(2, hardware=Hardware(processes=2, device="cpu"))
-{guard}train(settings, digits(), TURNED, folder={folder!r}, network=network())
-"""
-
-
-def start_script(folder, guard):
-    path = folder / "script.py"
-    path.write_text(SCRIPT.format(guard=guard, folder=str(folder / "run")))
-    tests = Path(__file__).parents[1]
-    places = os.pathsep.join([str(tests), str(tests.parent / "src")])
-    return subprocess.run(
-        [sys.executable, path], env=os.environ | {"PYTHONPATH": places}, capture_output=True, text=True, timeout=240
-    )
-
-
-def test_a_script_without_the_main_guard_is_told_so_at_once(tmp_path):
-    """Its helper imports it and dies; nobody waits for the dead."""
-    found = start_script(tmp_path, "")
-    assert found.returncode == 1
-    assert "TrainingError: a helper process ended at its start (exit code 1)" in found.stderr
-    assert 'below `if __name__ == "__main__":`' in found.stderr
-
-
-def test_that_script_with_the_guard_trains(tmp_path):
-    """Control."""
-    found = start_script(tmp_path, 'if __name__ == "__main__": ')
-    assert found.returncode == 0, found.stderr
-    assert (tmp_path / "run" / "checkpoint.safetensors").exists()
-
-
-def test_helpers_that_never_arrive_are_not_waited_for_as_long_as_an_evaluation(monkeypatch):
-    """A process that is never started neither arrives nor ends."""
-    monkeypatch.setattr(module, "MEETING", datetime.timedelta(seconds=0.2))
-    with pytest.raises(TrainingError, match="not ready after"):
-        module._all_there(dist.HashStore(), [multiprocessing.Process()])
-    assert datetime.timedelta(hours=1) < module.PATIENCE
+def test_a_batch_that_cannot_be_shared_is_refused():
+    with pytest.raises(UsageError, match="multiple of 6"):
+        Trainer(config(2), network(), digits(), ROTATED, World(torch.device("cpu"), 0, 3))

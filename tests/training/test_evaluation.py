@@ -1,12 +1,14 @@
-"""A part of a set stands for the whole of it, whatever its order."""
+"""A part of a set represents all of it, whatever its order."""
 
 import pytest
 import torch
-from small_training import TURNED, config, digits, network
+from small_training import ROTATED, config, digits, network
 
 from equicaps.models.output import CapsOutput
-from equicaps.training import AnyAngle, AsTheyAre, Intervals, World
+from equicaps.training import AnyAngle, AsTheyAre, Intervals
 from equicaps.training import loop as module
+from equicaps.training.distributed import World
+from equicaps.training.trainer import Trainer
 
 
 def in_the_order_of_classes(count=30):
@@ -15,7 +17,7 @@ def in_the_order_of_classes(count=30):
 
 
 class FirstClass(torch.nn.Module):
-    """Whatever it sees, it says the first class."""
+    """Predicts the first class for every image."""
 
     def __init__(self):
         super().__init__()
@@ -28,7 +30,7 @@ class FirstClass(torch.nn.Module):
 
 @pytest.mark.parametrize("protocol", [AnyAngle, AsTheyAre])
 def test_a_part_of_a_set_in_the_order_of_its_classes_has_all_of_them(protocol):
-    """A network that knows one class of three is right for a third of nine images, not for all."""
+    """A network that always predicts one of three classes is correct for a third of nine images, not for all."""
     evaluation = protocol(in_the_order_of_classes())
     assert in_the_order_of_classes().labels[:9].tolist() == [0] * 9  # guard: the first nine are one class
     found = evaluation(FirstClass(), 9)
@@ -41,7 +43,7 @@ def test_the_zeros_of_all_classes_are_measured(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(module, "class_zeros", lambda net, images, labels, classes: seen.append(labels) or [0.0])
     data = in_the_order_of_classes()
-    world = World(torch.device("cpu"))
     few = config(2, intervals=Intervals(evaluation_images=6))
-    module._Run(few, network(), data, TURNED, world, tmp_path, None, None, False)._zeros()
+    trainer = Trainer(few, network(), data, ROTATED, World(torch.device("cpu")))
+    module._Run(trainer, tmp_path, None, None)._zeros()
     assert [labels.tolist() for labels in seen] == [[0, 0, 1, 1, 2, 2]]

@@ -8,9 +8,9 @@ import time
 
 import pytest
 import torch
-from small_training import TURNED, config, digits, network
+from small_training import ROTATED, config, digits, network
 
-from equicaps.training import fit, load_checkpoint
+from equicaps.training import load_checkpoint, train
 from equicaps.training.checkpoint import CHECKPOINT, PREVIOUS
 
 STEPS = 12
@@ -18,11 +18,11 @@ STEPS = 12
 
 def run(folder, steps=STEPS, **options):
     torch.manual_seed(5)
-    return fit(config(steps), network(), digits(), TURNED, folder=folder, resume=True, **options)
+    return train(config(steps), digits(), ROTATED, folder=folder, network=network(), resume=True, **options)
 
 
 def start(function):
-    """Run in a child process, which shares nothing with this one but the disk."""
+    """Run in a child process, which shares only the disk with this one."""
     child = os.fork()
     if child == 0:
         try:
@@ -42,7 +42,7 @@ def kill_self(*_args, **_options):
 
 
 class Dying:
-    """A file that dies with its process when half of the content is written."""
+    """A file whose process is killed when half of the content is written."""
 
     def __init__(self, path, mode):
         self.file = open(path, mode, buffering=0)  # noqa: SIM115 - it is a context manager itself
@@ -59,7 +59,7 @@ class Dying:
 
 
 def die_while(moment, monkeypatch, folder):
-    """From the fourth step on, be killed at the given moment of writing a checkpoint."""
+    """Train, and be killed at the given moment of writing the checkpoint of the fourth step."""
     replace = os.replace
 
     def before(target):
@@ -74,7 +74,7 @@ def die_while(moment, monkeypatch, folder):
         if progress.step < 4:
             return
         if moment == "writing":
-            monkeypatch.setattr("equicaps.data.fetch.open", Dying, raising=False)
+            monkeypatch.setattr("equicaps._files.open", Dying, raising=False)
         elif moment == "syncing":
             monkeypatch.setattr("os.fsync", kill_self)
         else:
@@ -115,7 +115,7 @@ def appears(path, newer_than):
 
 
 def on_a_slow_disk(folder):
-    """So that most of the time goes into writing."""
+    """Train so that most of the time is spent writing."""
     sync = os.fsync
     os.fsync = lambda descriptor: (time.sleep(0.03), sync(descriptor))
     run(folder, steps=100_000)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_training import TURNED, config, digits, network
+from small_training import ROTATED, config, digits, network
 
 from equicaps.errors import TrainingError
 from equicaps.training import (  # fmt: skip
@@ -13,16 +13,16 @@ from equicaps.training import (  # fmt: skip
     Budget,
     Intervals,
     Optimiser,
-    World,
-    fit,
     load_checkpoint,
+    train,
 )
+from equicaps.training.distributed import World
 from equicaps.training.log import EVALUATIONS, STEPS, commit
 from equicaps.training.trainer import PILOT_STEPS, Trainer, follow
 
 
 def run(settings, folder, **options):
-    return fit(settings, network(), digits(), TURNED, folder=folder, **options)
+    return train(settings, digits(), ROTATED, folder=folder, network=network(), **options)
 
 
 def rows(path):
@@ -31,7 +31,7 @@ def rows(path):
 
 
 def test_it_learns(tmp_path):
-    """Three shapes at any angle: better than chance by far after 60 steps, in both protocols."""
+    """Three shapes at any angle: far better than chance after 60 steps, in both protocols."""
     settings = config(60, batch=32, intervals=Intervals(evaluations=2, evaluation_images=9))
     result = run(settings, tmp_path, evaluation=AnyAngle(digits(30)))
     assert result.finished
@@ -40,7 +40,7 @@ def test_it_learns(tmp_path):
     assert result.figures["accuracy"] > 70
     untrained = AnyAngle(digits(30))(network().eval())
     assert untrained["accuracy"] < 70
-    upright = replace(digits(30), images=TURNED(digits(30).images, torch.Generator().manual_seed(0)).images)
+    upright = replace(digits(30), images=ROTATED(digits(30).images, torch.Generator().manual_seed(0)).images)
     assert AsTheyAre(upright)(result.network)["accuracy"] > 70
     assert not result.network.training
 
@@ -60,7 +60,7 @@ def test_logs_hold_a_row_for_every_interval(tmp_path):
 
 
 def test_minutes_become_steps_once_and_a_resumed_training_keeps_the_plan(tmp_path, monkeypatch):
-    """A step of exactly a hundredth of a CPU-second."""
+    """Every step takes exactly a hundredth of a CPU-second."""
     clock = iter(range(10**9))
     monkeypatch.setattr("equicaps.training.trainer.time.process_time", lambda: next(clock) / 200)
     settings = replace(config(1), budget=Budget(minutes=0.01))  # 60 steps, a little less for safety
@@ -85,24 +85,24 @@ def test_a_loss_that_is_not_a_number_stops_the_training_before_it_is_saved(tmp_p
     settings = config(9)
 
     def poisoned(images, generator):
-        views, degrees = TURNED(images, generator)
+        views, degrees = ROTATED(images, generator)
         calls.append(1)
         return views, (degrees * float("nan") if len(calls) == 5 else degrees)
 
     calls = []
     with pytest.raises(TrainingError, match="loss of step 5 is nan"):
-        fit(settings, network(), digits(), poisoned, folder=tmp_path)
+        train(settings, digits(), poisoned, folder=tmp_path, network=network())
     tensors, content = load_checkpoint(tmp_path)
     assert content["step"] == 4
     assert all(value.isfinite().all() for value in tensors.values() if value.is_floating_point())
 
 
-@pytest.mark.filterwarnings("ignore:images are expected in")  # the network itself says so, too
+@pytest.mark.filterwarnings("ignore:images are expected in")  # the network warns, too
 @pytest.mark.parametrize(("factor", "lines"), [(255.0, 1), (-1.0, 1), (1.0, 0), (1.0005 / 0.9, 0)])
-def test_values_outside_0_and_1_are_warned_of_once(factor, lines, caplog):
+def test_values_outside_0_and_1_cause_one_warning(factor, lines, caplog):
     data = digits()
     data = replace(data, images=data.images * factor)
-    trainer = Trainer(config(2), network(), data, TURNED, World(torch.device("cpu")))
+    trainer = Trainer(config(2), network(), data, ROTATED, World(torch.device("cpu")))
     trainer.advance()
     trainer.advance()
     found = [record.getMessage() for record in caplog.records if "should lie in [0, 1]" in record.getMessage()]
@@ -111,7 +111,7 @@ def test_values_outside_0_and_1_are_warned_of_once(factor, lines, caplog):
 
 
 def test_averaged_weights_are_the_recursion_and_are_what_is_evaluated(tmp_path):
-    """a <- d a + (1 - d) w with the decay d, short at the beginning."""
+    """a <- d a + (1 - d) w with the decay d, which is smaller at the beginning."""
     states = []
     settings = config(4, optimiser=Optimiser(ema=0.8))
     net = network()
@@ -120,7 +120,7 @@ def test_averaged_weights_are_the_recursion_and_are_what_is_evaluated(tmp_path):
     def watch(progress):
         states.append({name: value.clone() for name, value in net.state_dict().items()})
 
-    result = fit(settings, net, digits(), TURNED, folder=tmp_path, watch=watch)
+    result = train(settings, digits(), ROTATED, folder=tmp_path, network=net, watch=watch)
     for step, state in enumerate(states):
         decay = min(0.8, (1 + step) / (10 + step))
         for name, value in state.items():
@@ -151,7 +151,7 @@ def test_clipping_bounds_the_gradient(tmp_path):
     for clip in (None, 0.01):
         net = network()
         settings = config(3, optimiser=Optimiser(clip=clip))
-        fit(settings, net, digits(), TURNED, folder=tmp_path / str(clip), watch=watch_norm(net))
+        train(settings, digits(), ROTATED, folder=tmp_path / str(clip), network=net, watch=watch_norm(net))
     assert min(norms[:3]) > 0.011
     assert max(norms[3:]) < 0.0101
 

@@ -1,4 +1,4 @@
-"""A training that was interrupted continues as if it had not been."""
+"""A training that was interrupted continues as if it had not been interrupted."""
 
 import os
 import signal
@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_training import TURNED, config, digits, network
+from small_training import ROTATED, config, digits, network
 from torch import nn
 
-from equicaps.errors import TrainingError
-from equicaps.training import Intervals, Optimiser, fit, load_checkpoint
+from equicaps.errors import UsageError
+from equicaps.training import Intervals, Optimiser, load_checkpoint, train
 from equicaps.training.checkpoint import save_checkpoint
 from equicaps.training.log import EVALUATIONS, STEPS
-from equicaps.training.loop import differences
+from equicaps.training.recipe import differences
 
 
 class Noisy(nn.Module):
@@ -46,7 +46,7 @@ def accuracy(module, limit):
 
 
 def run(settings, folder, net=None, **options):
-    return fit(settings, net or Noisy(), digits(), TURNED, folder=folder, evaluation=accuracy, **options)
+    return train(settings, digits(), ROTATED, folder=folder, network=net or Noisy(), evaluation=accuracy, **options)
 
 
 def final_state(folder):
@@ -74,7 +74,7 @@ def test_six_steps_and_six_more_are_twelve_bit_for_bit(recipe, tmp_path):
     with pytest.raises(PowerCutError):
         run(settings, tmp_path / "cut", watch=power_cut(7))
     assert load_checkpoint(tmp_path / "cut")[1]["step"] == 6
-    torch.manual_seed(6)  # whatever the new process starts with
+    torch.manual_seed(6)  # whatever state the new process starts with
     run(settings, tmp_path / "cut", resume=True)
     straight, *numbers = final_state(tmp_path / "straight")
     resumed, *resumed_numbers = final_state(tmp_path / "cut")
@@ -127,23 +127,23 @@ def test_ctrl_c_saves_and_the_training_can_be_resumed(tmp_path):
 
 def test_a_training_is_not_overwritten_by_accident(tmp_path):
     run(config(2), tmp_path)
-    with pytest.raises(TrainingError, match="resume it, or choose a new folder"):
+    with pytest.raises(UsageError, match="resume it, or choose a new folder"):
         run(config(2), tmp_path)
 
 
 def test_resuming_with_other_settings_or_data_is_refused_by_name(tmp_path):
     run(config(2), tmp_path)
-    with pytest.raises(TrainingError, match=r"optimiser.rate: 0.006 -> 0.1"):
+    with pytest.raises(UsageError, match=r"optimiser.rate: 0.006 -> 0.1"):
         run(config(2, optimiser=Optimiser(rate=0.1)), tmp_path, resume=True)
-    with pytest.raises(TrainingError, match=r"\(data.images: 40 -> 39\)"):
-        fit(config(2), Noisy(), digits(39), TURNED, folder=tmp_path, resume=True)
+    with pytest.raises(UsageError, match=r"\(data.images: 40 -> 39\)"):
+        train(config(2), digits(39), ROTATED, folder=tmp_path, network=Noisy(), resume=True)
 
 
 def test_resuming_with_another_augmentation_is_refused_by_name(tmp_path):
     run(config(2), tmp_path)
-    other = replace(TURNED, shift=1.0)
-    with pytest.raises(TrainingError, match=r"\(augmentation.shift: 0.0 -> 1.0\)"):
-        fit(config(2), Noisy(), digits(), other, folder=tmp_path, resume=True)
+    other = replace(ROTATED, shift=1.0)
+    with pytest.raises(UsageError, match=r"\(augmentation.shift: 0.0 -> 1.0\)"):
+        train(config(2), digits(), other, folder=tmp_path, network=Noisy(), resume=True)
 
 
 @pytest.mark.parametrize(
@@ -164,27 +164,29 @@ def test_differences_of_augmentations_are_named_one_by_one_where_both_have_the_s
 def test_a_checkpoint_from_before_augmentations_were_recorded_is_resumed(tmp_path):
     run(config(2), tmp_path)
     tensors, content = load_checkpoint(tmp_path)
-    assert content.pop("augmentation") == repr(TURNED)
+    assert content.pop("augmentation") == repr(ROTATED)
     save_checkpoint(tmp_path, tensors, content)
-    assert fit(config(2), Noisy(), digits(), replace(TURNED, shift=1.0), folder=tmp_path, resume=True).finished
+    assert train(
+        config(2), digits(), replace(ROTATED, shift=1.0), folder=tmp_path, network=Noisy(), resume=True
+    ).finished
 
 
 def test_a_function_is_the_same_augmentation_in_every_process(tmp_path):
-    """Its address is not part of it; its name is."""
+    """Its name counts, its memory address does not."""
 
     def make(name):
         def augment(images, generator):
-            return TURNED(images, generator)
+            return ROTATED(images, generator)
 
         augment.__qualname__ = name
         return augment
 
     first, again = make("mine"), make("mine")
     assert repr(first) != repr(again)
-    fit(config(2), Noisy(), digits(), first, folder=tmp_path)
-    assert fit(config(2), Noisy(), digits(), again, folder=tmp_path, resume=True).finished
-    with pytest.raises(TrainingError, match="augmentation: <function mine> -> <function other>"):
-        fit(config(2), Noisy(), digits(), make("other"), folder=tmp_path, resume=True)
+    train(config(2), digits(), first, folder=tmp_path, network=Noisy())
+    assert train(config(2), digits(), again, folder=tmp_path, network=Noisy(), resume=True).finished
+    with pytest.raises(UsageError, match="augmentation: <function mine> -> <function other>"):
+        train(config(2), digits(), make("other"), folder=tmp_path, network=Noisy(), resume=True)
 
 
 def test_a_finished_training_resumes_to_its_result(tmp_path):
@@ -195,5 +197,5 @@ def test_a_finished_training_resumes_to_its_result(tmp_path):
     assert again.curve == first.curve
 
 
-def test_resuming_where_nothing_is_starts(tmp_path):
+def test_resuming_in_an_empty_folder_starts_a_training(tmp_path):
     assert run(config(2), tmp_path, resume=True).step == 2

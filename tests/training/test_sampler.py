@@ -1,16 +1,16 @@
 import pytest
 import torch
-from small_training import TURNED, digits
+from small_training import ROTATED, digits
 
 from equicaps.training.sampler import Sampler
 
 
 def sampler(images=7, seed=0, views=2):
-    return Sampler(digits(), TURNED, images=images, views=views, seed=seed)
+    return Sampler(digits(), ROTATED, images=images, views=views, seed=seed)
 
 
 def test_every_image_comes_once_in_an_epoch_also_across_batches():
-    """40 images in batches of 7: after 40 batches each came 7 times, and each 40 in a row are all of them."""
+    """40 images in batches of 7: in 40 batches every image occurs 7 times, once in each epoch of 40."""
     stream = torch.cat([sampler().indices(step) for step in range(40)])
     assert len(stream) == 280
     for epoch in stream.split(40):
@@ -44,7 +44,7 @@ def test_another_seed_or_step_is_another_batch(changes):
     assert not torch.equal(other.labels, sampler().batch(5).labels)
 
 
-def test_halves_show_the_same_images_turned_differently():
+def test_halves_show_the_same_images_rotated_differently():
     batch = sampler().batch(3)
     first, second = batch.labels.chunk(2)
     assert torch.equal(first, second)

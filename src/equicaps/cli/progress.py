@@ -1,4 +1,4 @@
-"""A line that shows where a training stands."""
+"""A progress bar for a training."""
 
 from collections.abc import Mapping
 
@@ -11,19 +11,19 @@ from equicaps.training import Progress
 
 
 class TimeLeft(TextColumn):
-    """As the training itself estimates it."""
+    """The time left, as the training itself estimates it."""
 
     def __init__(self) -> None:
         super().__init__("")
 
     def render(self, task: Task) -> Text:
-        """Minutes and seconds."""
+        """The time in minutes and seconds, or that the number of steps is not known yet."""
         seconds = task.fields.get("left")
         return Text("planning" if seconds is None else f"{int(seconds // 60)}:{int(seconds % 60):02d} left")
 
 
 class TrainingBar:
-    """Loss, both accuracies, images per second and time left; a line of its own for every evaluation."""
+    """Shows loss, both accuracies, images per second and the time left, and prints a line for every evaluation."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -37,7 +37,7 @@ class TrainingBar:
 
     @property
     def accuracy(self) -> float | None:
-        """Percent of the last training images, about; None before the first step."""
+        """The accuracy on the last training images in percent, a running mean; None before the first step."""
         return self._shown[1] if self._started else None
 
     def __enter__(self) -> "TrainingBar":
@@ -48,10 +48,10 @@ class TrainingBar:
         self._bars.stop()
 
     def __call__(self, progress: Progress) -> None:
-        """Show one step."""
+        """Show where the training stands after a step."""
         now = progress.figures
         figures = (now.loss, now.accuracy, now.agreement_accuracy)
-        share = 0.05 if self._started else 1.0  # single batches jump: a running mean is easier to read
+        share = 0.05 if self._started else 1.0  # the figures of single batches jump; a running mean is easier to read
         self._shown = tuple(old + share * (new - old) for old, new in zip(self._shown, figures, strict=True))  # type: ignore[assignment] # still three
         self._started = True
         loss, accuracy, agreements = self._shown
@@ -65,7 +65,7 @@ class TrainingBar:
 
 
 def describe(row: Mapping[str, int | float]) -> str:
-    """One evaluation as a line."""
+    """The figures of an evaluation in one line."""
     line = f"{row['images_seen']:>9,} images  {row['cpu_minutes']:6.2f} CPU-min  accuracy {row['accuracy']:6.2f} %  "
     line += f"agreements {row['agreement_accuracy']:6.2f} %"
     if "pose_error_mean" in row:

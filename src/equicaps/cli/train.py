@@ -1,8 +1,7 @@
-"""``equicaps train``: a network from data, resumable at any moment."""
+"""``equicaps train``: train a network, and resume at any moment."""
 
 import json
 import math
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,126 +9,152 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from equicaps.cli.processes import first_process_reports, is_first, launch
 from equicaps.cli.progress import TrainingBar, describe
 from equicaps.cli.reporting import FAILED, reported, settings_reported
-from equicaps.data import Dataset, embedded_digits, load_folder, load_galaxies, load_mnist
 from equicaps.errors import UsageError
-from equicaps.images import Augmentation
 from equicaps.inference.model_files import MODEL
 from equicaps.models import PRESETS
-from equicaps.models.sizes import legal_sizes
-from equicaps.training import AnyAngle, Budget, Result, TrainConfig
+from equicaps.training import Budget, Intervals, Result, TrainConfig
 from equicaps.training import train as run
-from equicaps.training.checkpoint import has_checkpoint, load_checkpoint
+from equicaps.training.checkpoint import has_checkpoint, saved_config
 from equicaps.training.distributed import choose_device
 from equicaps.training.log import RESULT
+from equicaps.training.setup import FOLDER_SIZE, Setup, image_side, set_up
 
-FOLDER_SIZE = 64
-SIZES = {"digits": 32, "mnist": 32, "galaxies": 32}
-"""Data sets by name, and the sides to which their images are padded."""
+DEFAULTS = TrainConfig(Budget(minutes=2.0), intervals=Intervals(evaluations=5, evaluation_images=500))
+"""The settings that no option changes."""
+OPTIMISER, OBJECTIVE = DEFAULTS.optimiser, DEFAULTS.objective
 
-OFTEN, KNOWN = 20, 90.0
-"""Views of each training image, and percent of them told rightly, below which a training was too short."""
-
-Schedule = Literal["one_cycle", "step"]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder of the run; by default runs/DATA-PRESET.")]
+ENOUGH_VIEWS, ENOUGH_ACCURACY = 20, 90.0
+"""A training was too short if it saw each image less often and, in percent, classified fewer views correctly."""
 
 
+def _option(text: str, default: object = None) -> Any:
+    """An option that is None unless it is given; the help shows which default then applies."""
+    return typer.Option(help=text, show_default=False if default is None else str(default))
+
+
+@first_process_reports()
 def train(
     data: Annotated[str, typer.Argument(help="digits (in the package), mnist, galaxies, or a FOLDER of classes.")],
-    preset: Annotated[str | None, typer.Option(help=f"{', '.join(PRESETS)}.", show_default="steerable")] = None,
-    out: Out = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")] = False,
-    minutes: Annotated[float | None, typer.Option(help="CPU-minutes over all processes.", show_default="2")] = None,
-    epochs: Annotated[float | None, typer.Option(help="Instead of minutes.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Instead of minutes.")] = None,
-    processes: Annotated[int, typer.Option(min=1, help="On this machine, one thread each.")] = 1,
-    seed: Annotated[int | None, typer.Option(help="Of weights, order and augmentation.", show_default="0")] = None,
-    batch: Annotated[int | None, typer.Option(help="Views in a step, over all processes.", show_default="64")] = None,
-    rate: Annotated[float | None, typer.Option(help="Largest learning rate.", show_default="0.006")] = None,
-    schedule: Annotated[Schedule | None, typer.Option(help="Of the rate.", show_default="one_cycle")] = None,
-    decay: Annotated[float | None, typer.Option(help="Weight decay.", show_default="0.001")] = None,
-    clip: Annotated[float | None, typer.Option(help="Largest norm of the gradient.", show_default="none")] = None,
-    ema: Annotated[float | None, typer.Option(help="Average weights with this decay, e.g. 0.999.")] = None,
-    consistency: Annotated[float | None, typer.Option(help="Weight of pose consistency.", show_default="0.3")] = None,
-    spread: Annotated[float | None, typer.Option(help="Weight of the spread loss.", show_default="0.3")] = None,
-    reconstruction: Annotated[float | None, typer.Option(help="Weight of a decoder's loss.", show_default="0")] = None,
-    upright: Annotated[bool, typer.Option("--upright", help="Train on images as they are, not turned.")] = False,
+    preset: Annotated[str | None, _option(f"The network: {', '.join(PRESETS)}.", DEFAULTS.model.preset)] = None,
+    out: Annotated[Path | None, _option("The folder to write to.", "runs/DATA-PRESET")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the training in --out, if there is one.")] = False,
+    minutes: Annotated[float | None, _option("CPU-minutes, over all processes.", DEFAULTS.budget.minutes)] = None,
+    epochs: Annotated[float | None, _option("Epochs, instead of minutes.")] = None,
+    steps: Annotated[int | None, _option("Steps, instead of minutes.")] = None,
+    processes: Annotated[int, typer.Option(min=1, help="Processes on this machine, one thread each.")] = 1,
+    seed: Annotated[int | None, _option("The seed of weights, order and augmentation.", DEFAULTS.seed)] = None,
+    batch: Annotated[int | None, _option("Views in a step, over all processes.", DEFAULTS.batch)] = None,
+    rate: Annotated[float | None, _option("The largest learning rate.", OPTIMISER.rate)] = None,
+    schedule: Annotated[
+        Literal["one_cycle", "step"] | None, _option("How the rate changes.", OPTIMISER.schedule)
+    ] = None,
+    decay: Annotated[float | None, _option("The weight decay.", OPTIMISER.weight_decay)] = None,
+    clip: Annotated[float | None, _option("Clip the gradient to this norm.", "no clipping")] = None,
+    ema: Annotated[float | None, _option("Average the weights with this decay, for instance 0.999.")] = None,
+    consistency: Annotated[float | None, _option("The weight of pose consistency.", OBJECTIVE.consistency)] = None,
+    spread: Annotated[float | None, _option("The weight of the spread loss.", OBJECTIVE.spread)] = None,
+    reconstruction: Annotated[
+        float | None, _option("The weight of a decoder's loss.", OBJECTIVE.reconstruction)
+    ] = None,
+    upright: Annotated[bool, typer.Option("--upright", help="Train on the images without rotating them.")] = False,
     balance: Annotated[bool, typer.Option("--balance", help="Repeat the images of rarer classes.")] = False,
     size: Annotated[
-        int | None, typer.Option(min=1, help="Side of the images.", show_default="32, folders 64")
+        int | None,
+        typer.Option(
+            min=1,
+            help="The side of the images in pixels.",
+            show_default=f"{DEFAULTS.model.image_size}, for folders {FOLDER_SIZE}",
+        ),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    save_every: Annotated[float, typer.Option(help="Minutes between checkpoints.")] = 4.0,
+    device: Annotated[str | None, _option("auto, cpu, cuda or mps.", DEFAULTS.hardware.device)] = None,
+    save_every: Annotated[
+        float | None, _option("Minutes between checkpoints.", DEFAULTS.intervals.checkpoint_seconds / 60)
+    ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write logs for TensorBoard.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-) -> None:  # fmt: skip
+) -> None:
     """Train a network. Ctrl-C saves; --resume continues.
 
     `equicaps train digits --minutes 2` is a first training in two minutes.
     """
-    console = Console(stderr=True, quiet=os.environ.get("RANK", "0") != "0")
+    console = Console(stderr=True, quiet=not is_first())
     with settings_reported(console):
-        named = data in SIZES
-        out = out or Path("runs") / f"{data if named else Path(data).resolve().name}-{preset or 'steerable'}"
+        out = out or Path("runs") / f"{Path(data).resolve().name}-{preset or DEFAULTS.model.preset}"
         if has_checkpoint(out) and not resume:
-            raise UsageError(f"{out} holds a training: continue it with --resume, or name a new folder with --out.")
-        saved = _saved(out) if resume else None
-        config = saved or TrainConfig(Budget(minutes=2.0))
-        chosen = _changed(config.model, preset=preset).preset
-        side = _next_legal(size, chosen) if size else saved.model.image_size if saved else SIZES.get(data, FOLDER_SIZE)
-        training, test = _load(data, side)
-        if balance:
-            training = training.balanced()
-        model = {"preset": preset, "decoder": bool(reconstruction) or None, "image_size": side,
-                 "num_classes": len(training.classes), "in_channels": training.images.shape[1]}  # fmt: skip
-        optimiser = {"rate": rate, "schedule": schedule, "weight_decay": decay, "clip": clip, "ema": ema}
-        weights = {"consistency": consistency, "spread": spread, "reconstruction": reconstruction}
-        views: int | None = None
-        if upright:
-            views, weights["consistency"] = 1, consistency or 0.0
-        budgeted = any(value is not None for value in (minutes, epochs, steps))
-        config = _changed(
-            config,
-            budget=Budget(steps, epochs, minutes) if budgeted else config.budget,
-            model=_changed(config.model, **model),
-            optimiser=_changed(config.optimiser, **optimiser),
-            objective=_changed(config.objective, **weights),
-            views=views,
-            batch=batch,
-            seed=seed,
-            intervals=replace(
-                config.intervals, checkpoint_seconds=60 * save_every, evaluations=5, evaluation_images=500
-            ),
-            hardware=replace(config.hardware, processes=processes, device=device),
+            raise UsageError(
+                f"{out} already contains a training: continue it with --resume, or name a new folder with --out."
+            )
+        saved = saved_config(out) if resume else None
+        budget = {"minutes": minutes, "epochs": epochs, "steps": steps}
+        config = replace(saved or DEFAULTS, intervals=DEFAULTS.intervals, hardware=DEFAULTS.hardware).changed(
+            {
+                "budget": budget if any(value is not None for value in budget.values()) else None,
+                "model.preset": preset,
+                "model.decoder": bool(reconstruction) or None,
+                "optimiser.rate": rate,
+                "optimiser.schedule": schedule,
+                "optimiser.weight_decay": decay,
+                "optimiser.clip": clip,
+                "optimiser.ema": ema,
+                "objective.consistency": consistency or 0.0 if upright else consistency,
+                "objective.spread": spread,
+                "objective.reconstruction": reconstruction,
+                "views": 1 if upright else None,
+                "batch": batch,
+                "seed": seed,
+                "intervals.checkpoint_seconds": None if save_every is None else 60 * save_every,
+                "hardware.device": device,
+            }
         )
-        choose_device(device)
-        network = config.network()
-        augmentation = Augmentation(side, rotation=180.0 if config.views == 2 else 0.0)
-    parameters, of_decoder = network.parameter_counts()
-    decoder = f" and {of_decoder:,} of a decoder" if of_decoder else ""
-    console.print(
-        f"{config.model.preset}: {parameters:,} parameters{decoder}; {training!r}; {out}", markup=False, soft_wrap=True
-    )
-    if training.note:
-        _say(console, training.note)
-    if size not in (None, side):
-        _say(console, f"--size {size} became {side}, the next side that quarter turns map onto itself in {chosen}")
+        if saved is None or size is not None:
+            config = config.changed({"model.image_size": image_side(data, config.model, size)})
+        choose_device(config.hardware.device)
+    if processes > 1:
+        with reported(console):
+            try:
+                raise typer.Exit(launch(processes))
+            finally:
+                console.show_cursor()  # a process that was killed has left it hidden
+    with settings_reported(console):
+        setup = set_up(data, config, balance=balance)
+    _describe(console, setup, out, size)
     with reported(console), TrainingBar(console) as bar:
         result = run(
-            config, training, augmentation, folder=out, network=network, evaluation=AnyAngle(test, side),
-            resume=resume, watch=bar, tensorboard=tensorboard,
+            setup.config, setup.data, setup.augmentation, folder=out, network=setup.network,
+            evaluation=setup.evaluation, resume=resume, watch=bar, tensorboard=tensorboard,
         )  # fmt: skip
-    _report(console, result, out, as_json, remark=_if_short(result, len(training), bar.accuracy))
+    if is_first():
+        _report(console, result, out, remark=_if_short(result, len(setup.data), bar.accuracy), as_json=as_json)
 
 
-def _report(console: Console, result: Result, out: Path, as_json: bool, *, remark: str) -> None:
+def _describe(console: Console, setup: Setup, out: Path, size: int | None) -> None:
+    """Say what will be trained, and where it will be."""
+    model = setup.config.model
+    parameters, of_decoder = setup.network.parameter_counts()
+    decoder = f" and {of_decoder:,} of a decoder" if of_decoder else ""
+    console.print(
+        f"{model.preset}: {parameters:,} parameters{decoder}; {setup.data!r}; {out}", markup=False, soft_wrap=True
+    )
+    if setup.data.note:
+        _say(console, setup.data.note)
+    if size not in (None, model.image_size):
+        _say(
+            console,
+            f"--size {size} became {model.image_size}, the next side for which quarter turns map the blocks of "
+            f"{model.preset} onto themselves",
+        )
+
+
+def _report(console: Console, result: Result, out: Path, *, remark: str, as_json: bool) -> None:
     if not result.finished:
-        hint = f"stopped after {result.step:,} steps; everything is saved. Continue with --resume --out {out}"
-        _say(console, hint)
+        _say(
+            console,
+            f"stopped after {result.step:,} steps; everything is saved. Continue with --resume --out {out}",
+        )
         raise typer.Exit(FAILED)
-    if console.quiet:  # not the first process: it has nothing to tell
-        return
     _say(console, describe(result.figures))
     _say(console, f"model: {out / MODEL}")
     if remark:
@@ -139,46 +164,17 @@ def _report(console: Console, result: Result, out: Path, as_json: bool, *, remar
 
 
 def _if_short(result: Result, images: int, accuracy: float | None) -> str:
-    """What to do after a training that saw its images a few times only, and does not even know those."""
+    """Advice after a training that saw each image only a few times and does not classify even those correctly."""
     seen = result.images / images
-    if accuracy is None or accuracy >= KNOWN or seen >= OFTEN:
+    if accuracy is None or accuracy >= ENOUGH_ACCURACY or seen >= ENOUGH_VIEWS:
         return ""
-    minutes = math.ceil(result.cpu_minutes * OFTEN / seen)
+    minutes = math.ceil(result.cpu_minutes * ENOUGH_VIEWS / seen)
     return (
-        f"note: this training was short: each of its {images:,} images was seen about {seen:.1f} times, and "
-        f"{accuracy:.0f} % of the last ones were told rightly. Train longer in a new folder, for example "
+        f"note: this training was short: it saw each of its {images:,} images about {seen:.1f} times, and classified "
+        f"{accuracy:.0f} % of the last ones correctly. Train longer in a new folder, for example with "
         f"--minutes {minutes}, or on smaller images with --size."
     )
 
 
 def _say(console: Console, line: str) -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _load(data: str, size: int) -> tuple[Dataset, Dataset]:
-    if data == "digits":
-        return embedded_digits("train"), embedded_digits("test")
-    if data == "mnist":
-        return load_mnist("train"), load_mnist("test")
-    if data == "galaxies":
-        return load_galaxies("train"), load_galaxies("valid")  # the test split is for `equicaps audit`
-    if not Path(data).is_dir():
-        raise UsageError(f"{data!r} is neither a data set ({', '.join(SIZES)}) nor a folder of images.")
-    splits = load_folder(data, size=size)
-    return splits.train, splits.test
-
-
-def _next_legal(side: int, preset: str) -> int:
-    """The side itself, or the first above it whose blocks a quarter turn maps onto themselves."""
-    make, options = PRESETS[preset]
-    return legal_sizes(make(**options).grid, side)[-1]  # type: ignore[arg-type] # bools and an order
-
-
-def _saved(out: Path) -> TrainConfig | None:
-    """What a run that is to be resumed was started with."""
-    return TrainConfig.from_dict(load_checkpoint(out)[1]["config"]) if has_checkpoint(out) else None
-
-
-def _changed(settings: Any, **changes: Any) -> Any:
-    """The settings with those changes that were asked for."""
-    return replace(settings, **{name: value for name, value in changes.items() if value is not None})

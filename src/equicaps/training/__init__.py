@@ -2,10 +2,9 @@
 
 from equicaps.training.checkpoint import has_checkpoint, load_checkpoint
 from equicaps.training.config import Budget, Hardware, Intervals, Optimiser, TrainConfig
-from equicaps.training.distributed import World
 from equicaps.training.evaluation import AnyAngle, AsTheyAre, Evaluation
-from equicaps.training.launch import train
-from equicaps.training.loop import Progress, Result, fit
+from equicaps.training.loop import Result, train
+from equicaps.training.progress import Progress
 
 __all__ = [
     "AnyAngle",
@@ -18,8 +17,6 @@ __all__ = [
     "Progress",
     "Result",
     "TrainConfig",
-    "World",
-    "fit",
     "has_checkpoint",
     "load_checkpoint",
     "train",

@@ -1,4 +1,4 @@
-"""The state of a training in its folder."""
+"""The state of a training, saved in its folder."""
 
 import json
 import logging
@@ -14,6 +14,7 @@ from torch import Tensor
 from equicaps._files import rename
 from equicaps._tensor_files import read_tensors, write_tensors
 from equicaps.errors import DamagedFileError, FileError
+from equicaps.training.config import TrainConfig
 
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "previous.safetensors"
 DAMAGED = "damaged.safetensors"
@@ -23,25 +24,25 @@ _log = logging.getLogger(__name__)
 
 
 def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> None:
-    """Replace the checkpoint in one step; the one before stays as ``previous.safetensors``."""
+    """Replace the checkpoint in one step; the one before it stays as ``previous.safetensors``."""
     write_tensors(folder / CHECKPOINT, "checkpoint", tensors, content, keep=folder / PREVIOUS)
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """Whether there is a training to resume."""
+    """Whether the folder contains a training to resume."""
     return (folder / CHECKPOINT).exists() or (folder / PREVIOUS).exists()
 
 
 def load_checkpoint(folder: Path, *, set_aside: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The latest checkpoint that is whole.
+    """The latest checkpoint that is intact.
 
     Args:
-        folder: of the run.
-        set_aside: rename a damaged checkpoint to ``damaged.safetensors``, so that the next one to be saved does not
-            put it in the place of the whole one before.
+        folder: the folder of the training.
+        set_aside: rename a damaged checkpoint to ``damaged.safetensors``; otherwise the next checkpoint to be saved
+            would make it the previous one, in place of the intact one.
     """
     if not has_checkpoint(folder):
-        raise FileError(f"{folder} holds no training: neither {CHECKPOINT} nor {PREVIOUS} is there.")
+        raise FileError(f"{folder} contains no training: there is neither a {CHECKPOINT} nor a {PREVIOUS}.")
     if not (folder / CHECKPOINT).exists():  # killed between the two renames
         return read_tensors(folder / PREVIOUS, "checkpoint")
     try:
@@ -54,6 +55,11 @@ def load_checkpoint(folder: Path, *, set_aside: bool = False) -> tuple[dict[str,
     if set_aside:
         rename(folder / CHECKPOINT, folder / DAMAGED)
     return found
+
+
+def saved_config(folder: Path) -> TrainConfig | None:
+    """The settings of the training in this folder; None if it contains none."""
+    return TrainConfig.from_dict(load_checkpoint(folder)[1]["config"]) if has_checkpoint(folder) else None
 
 
 def pack(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> bytes:

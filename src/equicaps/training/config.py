@@ -1,4 +1,4 @@
-"""What a training is: everything that, with the data, determines its result."""
+"""The settings of a training: with the data and the augmentation, they determine its result."""
 
 import math
 import re
@@ -12,14 +12,15 @@ from equicaps.models import Architecture, GroupCapsNet
 
 C = TypeVar("C")
 Number = int | float
-"""Both are numbers to the type checker; the one that runs in the tests takes them apart."""
+"""For a type checker ``float`` includes ``int``; beartype, which runs in the tests, distinguishes them."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long: exactly one of optimiser steps, epochs, or CPU-minutes (over all processes, without evaluation).
+    """How long to train: exactly one of optimiser steps, epochs, or CPU-minutes (of all processes, without evaluation).
 
-    CPU-minutes become steps once the first 20 steps, which count, were timed; a resumed training keeps that plan.
+    CPU-minutes are converted to steps after the first 20 steps, which count towards the budget, have been timed. A
+    resumed training keeps that plan.
     """
 
     steps: int | None = None
@@ -36,11 +37,11 @@ class Budget:
 
 @dataclass(frozen=True)
 class Optimiser:
-    """AdamW, its schedule, and what happens to gradients and weights around it.
+    """AdamW with its schedule, gradient clipping and averaging of the weights.
 
-    ``one_cycle``: cosine up to ``rate`` over the first ``warmup`` of the steps and down to nothing, the first beta
-    running against it between 0.95 and 0.85 (Smith & Topin, 2018). ``step``: ``rate`` times ``step_factor`` after each
-    of the ``step_at`` fractions of the training.
+    ``one_cycle``: a cosine rises to ``rate`` over the fraction ``warmup`` of the steps and falls to nearly zero, while
+    the first beta moves the opposite way between 0.95 and 0.85 (Smith & Topin, 2018). ``step``: ``rate`` is multiplied
+    by ``step_factor`` at each of the fractions ``step_at`` of the training.
     """
 
     rate: float = 6e-3
@@ -51,9 +52,9 @@ class Optimiser:
     step_at: tuple[float, ...] = (1 / 3, 2 / 3)
     step_factor: float = 0.1
     clip: float | None = None
-    """Largest norm of the gradient; None clips nothing."""
+    """The largest allowed norm of the gradient; None disables clipping."""
     ema: float | None = None
-    """Decay of the running average of the weights, which is then what is evaluated and exported; None is off."""
+    """The decay of a moving average of the weights, which is evaluated and exported instead; None disables it."""
 
     def __post_init__(self) -> None:
         _positive("Optimiser: `rate`", self.rate)
@@ -67,13 +68,13 @@ class Optimiser:
 
 @dataclass(frozen=True)
 class Intervals:
-    """When to log, evaluate and save."""
+    """How often to log, evaluate and save."""
 
     log_steps: int = 20
     evaluations: int = 10
-    """Evenly spaced, the last one at the end."""
+    """The number of evaluations, evenly spaced, the last one at the end."""
     evaluation_images: int | None = 2000
-    """How many images all but the last evaluation look at, and how many give the zero angles; None: all."""
+    """The number of images of every evaluation but the last, and of those that give the zero angles; None for all."""
     checkpoint_seconds: float = 240.0
     checkpoint_steps: int | None = None
 
@@ -88,17 +89,15 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Hardware:
-    """Where it runs. Not part of the recipe: a training may be resumed elsewhere."""
+    """Where a training runs. Not part of the recipe: a training may be resumed elsewhere."""
 
-    processes: int = 1
     threads: int = 1
-    """Of each process, on the CPU."""
+    """The number of CPU threads of each process."""
     device: str = "auto"
     mixed_precision: bool = True
-    """bfloat16 where there is a CUDA device; nothing elsewhere."""
+    """Compute in bfloat16 on a CUDA device; has no effect elsewhere."""
 
     def __post_init__(self) -> None:
-        _positive("Hardware: `processes`", self.processes)
         _positive("Hardware: `threads`", self.threads)
         if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", self.device):
             raise ValueError(f"Hardware: `device` must be auto, cpu, cuda, cuda:0, ... or mps, but is {self.device!r}.")
@@ -106,7 +105,7 @@ class Hardware:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A training. ``batch`` counts views over all processes: ``views`` augmented views of batch / views images."""
+    """All settings. A batch, over all processes, is ``batch`` views: ``views`` of each of ``batch / views`` images."""
 
     budget: Budget
     model: Architecture = field(default_factory=Architecture)
@@ -133,11 +132,11 @@ class TrainConfig:
 
     @property
     def images_per_step(self) -> int:
-        """Different images in a batch."""
+        """The number of different images in a batch."""
         return self.batch // self.views
 
     def steps(self, images: int) -> int | None:
-        """The number of steps on a training set of so many images, or None while CPU-minutes are not yet timed."""
+        """The number of steps on this many training images; None for CPU-minutes, which have to be timed first."""
         if self.budget.steps is not None:
             return self.budget.steps
         if self.budget.epochs is not None:
@@ -145,7 +144,7 @@ class TrainConfig:
         return None
 
     def network(self) -> GroupCapsNet:
-        """The network that ``model`` describes, with weights from ``seed``; refused if the objective needs another."""
+        """The network that ``model`` describes, initialised from ``seed``; it must suit the objective."""
         if self.objective.reconstruction > 0 and not self.model.decoder:
             raise ValueError(
                 f"the reconstruction loss (weight {self.objective.reconstruction}) needs a network with a decoder, but "
@@ -154,11 +153,11 @@ class TrainConfig:
         return self.model.build(self.seed)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Nested dictionaries that JSON can hold."""
         return asdict(self)
 
     def recipe(self) -> dict[str, Any]:
-        """What a resumed training must share with the one it continues, flat."""
+        """The settings that a resumed training must share with the one it continues, as ``{"optimiser.rate": ...}``."""
         config = self.to_dict()
         parts = {key: config.pop(key) for key in ("budget", "model", "optimiser", "objective")}
         flat = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
@@ -167,11 +166,22 @@ class TrainConfig:
             for key, value in {**flat, **{name: config[name] for name in ("batch", "views", "seed")}}.items()
         }
 
+    def changed(self, changes: Mapping[str, Any]) -> "TrainConfig":
+        """The config with other settings, named as in :meth:`recipe`; those that are None stay unchanged."""
+        values = self.to_dict()
+        for name, value in changes.items():
+            if value is not None:
+                part, _, setting = name.rpartition(".")
+                (values[part] if part else values)[setting] = value
+        return self.from_dict(values)
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "TrainConfig":
-        """The inverse of :meth:`to_dict`."""
+        """The inverse of :meth:`to_dict`; also reads older files, in which ``hardware`` has a number of processes."""
         parts = {"budget": Budget, "model": Architecture, "optimiser": Optimiser, "objective": Objective,
                  "intervals": Intervals, "hardware": Hardware}  # fmt: skip
+        hardware = {name: value for name, value in values.get("hardware", {}).items() if name != "processes"}
+        values = {**values, "hardware": hardware}
         made = {name: _make(parts[name], value) if name in parts else value for name, value in values.items()}
         return _make(cls, made)
 

@@ -1,4 +1,4 @@
-"""What a network is measured on during and after training."""
+"""How a network is measured during and after training."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from equicaps.models.output import CapsOutput
 from equicaps.training.config import Number
 
 Evaluation = Callable[[nn.Module, int | None], Mapping[str, Number]]
-"""A network in eval mode, and how many images to look at (from all over the set; None: all), to named figures."""
+"""Maps a network in eval mode and a number of images (at most, spread over the set; None for all) to named figures."""
 
 
 class AnyAngleFigures(NamedTuple):
-    """Measured on images rotated by any angle."""
+    """Figures measured on images rotated by any angle."""
 
     accuracy: Accuracy
     pose_error: PoseError
@@ -28,7 +28,7 @@ class AnyAngleFigures(NamedTuple):
 
 @dataclass(frozen=True)
 class AnyAngle:
-    """The paper's protocol: every image turned by a seeded angle; accuracies and pose error."""
+    """The paper's protocol: accuracies and pose error on images rotated by seeded uniform angles."""
 
     data: Dataset
     size: int = 32
@@ -51,7 +51,7 @@ class AnyAngle:
 
 @dataclass(frozen=True)
 class AsTheyAre:
-    """A fixed test set: upright digits, MNIST-rot, affNIST, ...; accuracies."""
+    """Accuracies on a fixed test set (upright digits, MNIST-rot, affNIST, ...), whose images are not rotated."""
 
     data: Dataset
     batch: int = 250
@@ -78,15 +78,15 @@ def evaluate(
     seed: int = 0,
     batch: int = 250,
 ) -> AnyAngleFigures:
-    """Accuracy and pose error on every image turned by a seeded uniform angle."""
+    """Accuracy and pose error on images rotated by seeded uniform angles."""
     check_not_empty("evaluate", images)
     generator = torch.Generator().manual_seed(seed)
     degrees = (torch.rand(len(images), generator=generator) * 360).to(images.device)
     outputs, errors = [], []
     for x, y, angle in zip(images.split(batch), labels.split(batch), degrees.split(batch), strict=True):
-        upright, turned = network(rotate(x, torch.zeros_like(angle), size)), network(rotate(x, angle, size))
-        outputs.append(accuracy(turned, y))
-        errors.append(pose_errors(true_poses(upright, y), true_poses(turned, y), angle))
+        upright, rotated = network(rotate(x, torch.zeros_like(angle), size)), network(rotate(x, angle, size))
+        outputs.append(accuracy(rotated, y))
+        errors.append(pose_errors(true_poses(upright, y), true_poses(rotated, y), angle))
     sizes = torch.tensor([len(x) for x in images.split(batch)], dtype=torch.float64)
     mean = (torch.tensor(outputs, dtype=torch.float64) * sizes[:, None]).sum(0) / sizes.sum()
     error = torch.cat(errors)

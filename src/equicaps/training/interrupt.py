@@ -1,4 +1,4 @@
-"""Ctrl-C asks to stop after the current step; a second one stops at once."""
+"""Stopping a training: the first Ctrl-C lets the current step finish, a second one takes effect immediately."""
 
 import signal
 import threading
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class StopRequest:
-    """While active, SIGINT and SIGTERM set :attr:`asked` instead of breaking off; in the main thread only."""
+    """While active, the first SIGINT or SIGTERM only sets :attr:`asked`. Works in the main thread only."""
 
     def __init__(self) -> None:
         self.asked = False

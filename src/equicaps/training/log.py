@@ -1,30 +1,54 @@
-"""What remains of a training: CSV and TensorBoard logs while it runs, a JSON of results at the end."""
+"""What a training writes down: CSV and TensorBoard logs while it runs, a JSON file with the result at its end."""
 
 import csv
 import io
-import json
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from equicaps import __version__
-from equicaps._files import explain, write_bytes
+from equicaps._files import explain, write_bytes, write_json
 from equicaps.errors import FileError
 from equicaps.training.config import Number
 
 STEPS, EVALUATIONS, RESULT = "steps.csv", "evaluations.csv", "result.json"
 
 
+class RunLog:
+    """All logs of one training."""
+
+    def __init__(self, folder: Path, step: int, *, tensorboard: bool = False) -> None:
+        self._steps, self._evaluations = CsvLog(folder / STEPS, step), CsvLog(folder / EVALUATIONS, step)
+        self._board = TensorBoardLog(folder, step) if tensorboard else None
+
+    def add_step(self, row: Mapping[str, Number]) -> None:
+        """Log the figures of some training steps."""
+        self._steps.add(row)
+        if self._board:
+            self._board.add("training", row)
+
+    def add_evaluation(self, row: Mapping[str, Number]) -> None:
+        """Log the figures of an evaluation."""
+        self._evaluations.add(row)
+        if self._board:
+            self._board.add("evaluation", row)
+
+    def close(self) -> None:
+        """Write out what is still in memory."""
+        if self._board:
+            self._board.close()
+
+
 class CsvLog:
-    """Rows of figures, each written at once; a resumed training drops the rows after its checkpoint.
+    """Rows of figures, written immediately; a resumed training drops the rows after its checkpoint.
 
     Args:
-        path: of the file.
-        step: keep the rows up to this step.
+        path: the CSV file.
+        step: the last step whose rows are kept.
     """
 
     def __init__(self, path: Path, step: int) -> None:
@@ -32,15 +56,14 @@ class CsvLog:
         kept = []
         if step and path.exists():
             with open(path, newline="") as file:
-                # The last line may be half a line: the process may have been killed while writing it.
+                # The last line may be incomplete: the process may have been killed while writing it.
                 kept = [row for row in csv.DictReader(file) if None not in row.values() and int(row["step"]) <= step]
         self._names = list(kept[0]) if kept else []
-        write_bytes(
-            path, "".join([_line(self._names) if kept else "", *(_line(row.values()) for row in kept)]).encode()
-        )
+        lines = [self._names, *(row.values() for row in kept)] if kept else []
+        write_bytes(path, "".join(map(_line, lines)).encode())
 
     def add(self, row: Mapping[str, Number]) -> None:
-        """One more row."""
+        """Append a row."""
         text = "" if self._names else _line(row)
         self._names = self._names or list(row)
         try:
@@ -59,48 +82,23 @@ class TensorBoardLog:
         self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
 
     def add(self, prefix: str, row: Mapping[str, Number]) -> None:
-        """One point for each figure."""
+        """Add a point to the curve of each figure."""
         for name, value in row.items():
             if name != "step":
                 self._writer.add_scalar(f"{prefix}/{name}", value, int(row["step"]))
 
     def close(self) -> None:
-        """Write what is still in memory."""
+        """Write out what is still in memory."""
         self._writer.close()
 
 
-class RunLog:
-    """All logs of one run."""
-
-    def __init__(self, folder: Path, step: int, *, tensorboard: bool = False) -> None:
-        self._steps, self._evaluations = CsvLog(folder / STEPS, step), CsvLog(folder / EVALUATIONS, step)
-        self._board = TensorBoardLog(folder, step) if tensorboard else None
-
-    def step(self, row: Mapping[str, Number]) -> None:
-        """Figures of training."""
-        self._steps.add(row)
-        if self._board:
-            self._board.add("training", row)
-
-    def evaluation(self, row: Mapping[str, Number]) -> None:
-        """Figures of an evaluation."""
-        self._evaluations.add(row)
-        if self._board:
-            self._board.add("evaluation", row)
-
-    def close(self) -> None:
-        """Write what is still in memory."""
-        if self._board:
-            self._board.close()
-
-
 def write_result(folder: Path, content: Mapping[str, Any]) -> None:
-    """``result.json``: what was done, with what, and what came out."""
-    write_bytes(folder / RESULT, (json.dumps({**content, **provenance()}, indent=1) + "\n").encode())
+    """Write ``result.json``: the settings, the figures, and the code that produced them."""
+    write_json(folder / RESULT, {**content, **provenance()})
 
 
 def provenance() -> dict[str, Any]:
-    """Which code on which machine."""
+    """The versions of the code, and the kind of machine it runs on."""
     return {
         "equicaps": __version__,
         "commit": commit(),
@@ -111,7 +109,10 @@ def provenance() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """Of the checkout that this package runs from, ``+changes`` if there are any but of results; None if installed."""
+    """The commit of the checkout that this package runs from; None if it is installed.
+
+    ``+changes`` is appended if files other than results differ from that commit.
+    """
 
     def git(*words: str) -> str:
         found = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, check=True)
@@ -127,7 +128,7 @@ def commit() -> str | None:
         return None
 
 
-def _line(values: Any) -> str:
+def _line(values: Iterable[Any]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(values)
     return text.getvalue()

@@ -2,15 +2,14 @@
 
 import contextlib
 import json
-import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from equicaps._files import lock_folder, prepare_folder
 from equicaps.data import Dataset
@@ -21,30 +20,21 @@ from equicaps.metrics import class_zeros, on_cpu
 from equicaps.models import GroupCapsNet
 from equicaps.training.checkpoint import has_checkpoint, load_checkpoint, pack, save_checkpoint, unpack
 from equicaps.training.config import Number, TrainConfig
-from equicaps.training.distributed import World, choose_device
+from equicaps.training.distributed import join_world
 from equicaps.training.evaluation import Evaluation
 from equicaps.training.interrupt import StopRequest
 from equicaps.training.log import RunLog, write_result
+from equicaps.training.progress import Progress, RecentSteps
+from equicaps.training.recipe import describe_augmentation, describe_data, differences, recipe
 from equicaps.training.sampler import Augment
 from equicaps.training.trainer import StepFigures, Trainer
 
-
-class Progress(NamedTuple):
-    """Where a training stands, for a progress bar."""
-
-    step: int
-    steps: int | None
-    """None while CPU-minutes are not yet turned into steps."""
-    figures: StepFigures
-    images_per_second: float
-    seconds_left: float | None
-    evaluation: Mapping[str, Number] | None = None
-    """Given right after an evaluation."""
+Watch = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came out. Not ``finished`` if it was asked to stop: then it can be resumed."""
+    """What a training produced. If it was asked to stop, it is not ``finished`` and can be resumed."""
 
     network: nn.Module
     finished: bool
@@ -55,77 +45,71 @@ class Result:
 
     @property
     def figures(self) -> dict[str, Number]:
-        """Of the last evaluation."""
+        """The figures of the last evaluation."""
         return self.curve[-1] if self.curve else {}
 
 
-def fit(
+def train(
     config: TrainConfig,
-    network: nn.Module,
     data: Dataset,
     augmentation: Augment,
     *,
     folder: Path | str,
+    network: nn.Module | None = None,
     evaluation: Evaluation | None = None,
     resume: bool = False,
-    watch: Callable[[Progress], None] | None = None,
+    watch: Watch | None = None,
     tensorboard: bool = False,
-    world: World | None = None,
 ) -> Result:
-    """Train a network in place, in this process, together with the others of ``world`` if there are any.
+    """Train a network, together with the other processes if ``torchrun`` started several.
 
     Writes ``checkpoint.safetensors``, ``steps.csv``, ``evaluations.csv``, ``result.json`` and ``model.safetensors``
-    into ``folder``, which no other training may use at the same time. On one process a resumed training continues bit
-    for bit. Ctrl-C saves and returns.
+    into ``folder``, which no other training may use at the same time. On one process, a resumed training continues bit
+    for bit. Ctrl-C finishes the current step, saves and returns; a second one interrupts immediately.
 
     Args:
-        config: what to do.
-        network: a :class:`GroupCapsNet` for an export of the model; any module with its outputs can be trained.
+        config: the settings.
         data: the training set.
-        augmentation: of its images.
-        folder: for the results.
+        augmentation: makes random views of its images.
+        folder: where to write; only the first process uses it.
+        network: is trained in place; by default the one that ``config.model`` describes. Any module with the outputs of
+            a :class:`GroupCapsNet` can be trained, but only a :class:`GroupCapsNet` is exported as a model.
         evaluation: measures the network at intervals and at the end, in the first process.
         resume: continue the training in ``folder``, if there is one.
         watch: is called after every step, in the first process.
         tensorboard: also write logs for TensorBoard.
-        world: the processes of this training; by default this one alone.
     """
-    world = world or World(choose_device(config.hardware.device))
-    run = _Run(config, network, data, augmentation, world, Path(folder), evaluation, watch, tensorboard)
+    if network is None:
+        network = config.network()
+    world = join_world(config.hardware.device)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(config.hardware.threads)
     try:
-        run.begin(resume)
-        with StopRequest() as stop:
-            return run.train(stop)
+        run = _Run(Trainer(config, network, data, augmentation, world), Path(folder), evaluation, watch)
+        with contextlib.closing(run):
+            run.begin(resume=resume, tensorboard=tensorboard)
+            with StopRequest() as stop:
+                return run.train(stop)
     finally:
-        run.close()
+        torch.set_num_threads(threads)
 
 
 class _Run:
-    def __init__(
-        self,
-        config: TrainConfig,
-        network: nn.Module,
-        data: Dataset,
-        augmentation: Augment,
-        world: World,
-        folder: Path,
-        evaluation: Evaluation | None,
-        watch: Callable[[Progress], None] | None,
-        tensorboard: bool,
-    ) -> None:
-        self.config, self.data, self.world, self.folder = config, data, world, folder
-        self.evaluation, self.watch, self.tensorboard = evaluation, watch, tensorboard
-        self.trainer = Trainer(config, network, data, augmentation, world)
-        self.curve: list[dict[str, Number]] = []
-        self.record: RunLog | None = None
-        self.resources = contextlib.ExitStack()
-        self.augmentation = describe(augmentation)
-        self.wall_seconds = 0.0
-        self.window = _Window()
+    """A trainer with its folder: logs, evaluations, checkpoints and the result."""
 
-    def begin(self, resume: bool) -> None:
-        """Continue or start; only the first process needs to see the folder."""
-        mine = self._recipe()
+    def __init__(self, trainer: Trainer, folder: Path, evaluation: Evaluation | None, watch: Watch | None) -> None:
+        self.trainer, self.config, self.world = trainer, trainer.config, trainer.world
+        self.data, self.augmentation = trainer.sampler.data, trainer.sampler.augmentation
+        self.folder, self.evaluation, self.watch = folder, evaluation, watch
+        self.curve: list[dict[str, Number]] = []
+        self.wall_seconds = 0.0
+        self.recent = RecentSteps()
+        self.log: RunLog | None = None
+        self.resources = contextlib.ExitStack()
+
+    def begin(self, *, resume: bool, tensorboard: bool) -> None:
+        """Start or continue. Only the first process needs to see the folder."""
+        mine = recipe(self.config, self.data, self.augmentation)
         if different := differences(json.loads(self.world.share(json.dumps(mine).encode())), mine):
             raise UsageError(f"the processes were started with different settings ({different}).")
         packed = b""
@@ -134,74 +118,71 @@ class _Run:
             prepare_folder(self.folder)
             if has_checkpoint(self.folder):
                 if not resume:
-                    raise UsageError(f"{self.folder} holds a training: resume it, or choose a new folder.")
-                packed = pack(*self._compatible(*load_checkpoint(self.folder, set_aside=True)))
+                    raise UsageError(f"{self.folder} already contains a training: resume it, or choose a new folder.")
+                tensors, content = load_checkpoint(self.folder, set_aside=True)
+                self._check_recipe(content, mine)
+                packed = pack(tensors, content)
         if packed := self.world.share(packed):
             tensors, content = unpack(packed)
             self.trainer.restore(tensors, content)
             self.curve, self.wall_seconds = content["curve"], content["wall_seconds"]
         if self.world.leads:
-            self.record = RunLog(self.folder, self.trainer.step, tensorboard=self.tensorboard)
+            self.log = RunLog(self.folder, self.trainer.step, tensorboard=tensorboard)
+            self.resources.callback(self.log.close)
 
-    def _compatible(
-        self, tensors: dict[str, Tensor], content: dict[str, Any]
-    ) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def _check_recipe(self, content: dict[str, Any], mine: dict[str, Any]) -> None:
         before = {**TrainConfig.from_dict(content["config"]).recipe(), "data": content["data"]}
-        if "augmentation" in content:  # not in the first checkpoints
+        if "augmentation" in content:  # the first checkpoints had none
             before["augmentation"] = content["augmentation"]
-        if different := differences(before, self._recipe()):
+        if different := differences(before, mine):
             raise UsageError(
-                f"the training in {self.folder} had other settings ({different}): resume it with those it had, or "
-                "choose a new folder."
+                f"the training in {self.folder} was started with other settings ({different}): resume it with those, "
+                "or choose a new folder."
             )
-        return tensors, content
 
     def train(self, stop: StopRequest) -> Result:
         trainer, intervals = self.trainer, self.config.intervals
-        saved, self.window = time.monotonic(), _Window()
-        while not trainer.finished:
+        saved = time.monotonic()
+        stopped = False
+        while not (trainer.finished or stopped):
             started = time.monotonic()
             figures = trainer.advance(stop.asked)
             seconds = time.monotonic() - started
+            stopped = figures.stop
             self.wall_seconds += seconds
-            self.window.add(figures, seconds)
+            self.recent.add(figures, seconds)
             if self.world.leads:
                 self._after_step(figures)
                 every = intervals.checkpoint_steps
                 due = time.monotonic() - saved >= intervals.checkpoint_seconds or (every and trainer.step % every == 0)
-                if due or figures.stop or trainer.finished:
+                if due or stopped or trainer.finished:
                     self._save()
                     saved = time.monotonic()
-            if figures.stop and not trainer.finished:
-                return self._result(finished=False)
-        if self.world.leads:
+        if self.world.leads and trainer.finished:
             self._finish()
-        return self._result(finished=True)
+        self.world.wait_for_first()  # torchrun may end every process as soon as one has ended
+        return self._result()
 
     def close(self) -> None:
-        if self.record:
-            self.record.close()
         self.resources.close()
 
     def _after_step(self, figures: StepFigures) -> None:
         trainer, intervals = self.trainer, self.config.intervals
-        speed = self.window.recent_speed(self.config.batch)
+        speed = self.recent.images_per_second(self.config.batch)
         left = None if trainer.steps is None else (trainer.steps - trainer.step) * self.config.batch / speed
         evaluated = None
         if self._evaluation_is_due():
             evaluated = self._evaluate(intervals.evaluation_images)
-        if self.record and (trainer.step % intervals.log_steps == 0 or trainer.finished):
-            row = {"step": trainer.step, "images": trainer.step * self.config.batch, **self.window.means()}
-            minutes = trainer.cpu_seconds / 60
-            self.record.step({**row, "images_per_second": speed, "cpu_minutes": minutes})
-            self.window.clear()
+        if self.log and (trainer.step % intervals.log_steps == 0 or trainer.finished):
+            row = {"step": trainer.step, "images": trainer.images, **self.recent.take_means()}
+            self.log.add_step({**row, "images_per_second": speed, "cpu_minutes": trainer.cpu_seconds / 60})
         if self.watch:
             self.watch(Progress(trainer.step, trainer.steps, figures, speed, left, evaluated))
 
     def _evaluation_is_due(self) -> bool:
         steps, step, count = self.trainer.steps, self.trainer.step, self.config.intervals.evaluations
         if self.evaluation is None or steps is None or step >= steps:
-            return False  # the last one comes when the weights are safe
+            return False  # the last evaluation comes after the weights have been saved
         return step * count // steps > (step - 1) * count // steps
 
     def _evaluate(self, limit: int | None) -> dict[str, Number]:
@@ -214,11 +195,10 @@ class _Run:
                 found = self.evaluation(trainer.best, limit)
         finally:
             trainer.best.train(mode)
-        row = {"step": trainer.step, "images_seen": trainer.step * self.config.batch,
-               "cpu_minutes": trainer.cpu_seconds / 60, **found}  # fmt: skip
+        row = {"step": trainer.step, "images_seen": trainer.images, "cpu_minutes": trainer.cpu_seconds / 60, **found}
         self.curve.append(row)
-        if self.record:
-            self.record.evaluation(row)
+        if self.log:
+            self.log.add_evaluation(row)
         return row
 
     def _save(self) -> None:
@@ -229,7 +209,7 @@ class _Run:
         if self.evaluation is not None and (not self.curve or self.curve[-1]["step"] < trainer.step):
             self._evaluate(None)
             self._save()
-        content = {**self._content(), **trainer.numbers(), "images_seen": trainer.step * self.config.batch,
+        content = {**self._content(), **trainer.numbers(), "images_seen": trainer.images,
                    "figures": self.curve[-1] if self.curve else {}, "processes": self.world.size}  # fmt: skip
         write_result(self.folder, content)
         if isinstance(trainer.best, GroupCapsNet):
@@ -238,73 +218,20 @@ class _Run:
             save_model(self.folder / MODEL, trainer.best, {**content, **card})
 
     def _zeros(self) -> list[float]:
-        """The angles that the network gives to upright images, from some of the training images as they are."""
+        """The angles that the network gives to upright images, here some training images without augmentation."""
         some = self.data.some(self.config.intervals.evaluation_images)
         ready = Augmentation(self.config.model.image_size)(some.images).images
         network = on_cpu(self.trainer.best.eval())
         return class_zeros(network, ready, some.labels, classes=len(some.classes))
 
     def _content(self) -> dict[str, Any]:
-        return {"config": self.config.to_dict(), "data": self._data(), "classes": list(self.data.classes),
-                "augmentation": self.augmentation, "curve": self.curve, "wall_seconds": self.wall_seconds}  # fmt: skip
+        return {"config": self.config.to_dict(), "data": describe_data(self.data), "classes": list(self.data.classes),
+                "augmentation": describe_augmentation(self.augmentation), "curve": self.curve,
+                "wall_seconds": self.wall_seconds}  # fmt: skip
 
-    def _recipe(self) -> dict[str, Any]:
-        return {**self.config.recipe(), "data": self._data(), "augmentation": self.augmentation}
-
-    def _data(self) -> dict[str, Any]:
-        return {"name": self.data.name, "images": len(self.data.images)}
-
-    def _result(self, *, finished: bool) -> Result:
+    def _result(self) -> Result:
         trainer = self.trainer
         trainer.best.eval()
-        images = trainer.step * self.config.batch
-        return Result(trainer.best, finished, trainer.step, images, trainer.cpu_seconds / 60, self.curve)
-
-
-def describe(augmentation: Augment) -> str:
-    """Its ``repr``, without what differs between processes: addresses, and the name of the main module in helpers."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(augmentation)).replace("__mp_main__", "__main__")
-
-
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Which settings differ, as before -> now, for a message; empty if none."""
-    found = []
-    for key in before:
-        old, new = _parts(before[key]), _parts(now[key])
-        changed = [name for name in old if old[name] != new.get(name)]
-        if changed and old.keys() == new.keys():
-            found += [f"{key}.{name}: {old[name]} -> {new[name]}" for name in changed]
-        elif before[key] != now[key]:
-            found.append(f"{key}: {before[key]} -> {now[key]}")
-    return "; ".join(found)
-
-
-def _parts(setting: Any) -> dict[str, Any]:
-    """The entries of a mapping, or the arguments in the ``repr`` of a dataclass; nothing for anything else."""
-    if isinstance(setting, Mapping):
-        return dict(setting)
-    if isinstance(setting, str) and (kind := re.fullmatch(r"(\w+)\((\w+=.*)\)", setting)):
-        return {"kind": kind[1], **dict(re.findall(r"(\w+)=(\(.*?\)|'.*?'|[^,]+)", kind[2]))}
-    return {}
-
-
-class _Window:
-    """Means since the last row of the log, and speed over about the last 30 steps."""
-
-    def __init__(self) -> None:
-        self._rows: list[StepFigures] = []
-        self._seconds: list[float] = []
-
-    def add(self, figures: StepFigures, seconds: float) -> None:
-        self._rows.append(figures)
-        self._seconds = [*self._seconds[-29:], seconds]
-
-    def recent_speed(self, batch: int) -> float:
-        return batch * len(self._seconds) / sum(self._seconds)
-
-    def means(self) -> dict[str, Number]:
-        names = ("loss", "accuracy", "agreement_accuracy", "rate")
-        return {name: sum(getattr(row, name) for row in self._rows) / len(self._rows) for name in names}
-
-    def clear(self) -> None:
-        self._rows = []
+        return Result(
+            trainer.best, trainer.finished, trainer.step, trainer.images, trainer.cpu_seconds / 60, self.curve
+        )

@@ -1,7 +1,7 @@
-"""Which images a step sees, as a pure function of seed and step.
+"""The images of each step, as a pure function of seed and step.
 
-Every process draws the same global batch and takes its part, so the images do not depend on the number of processes;
-and the state of the sampler is the number of the step.
+Every process draws the same global batch and takes its part, so the images do not depend on the number of processes,
+and the sampler has no state but the number of the step.
 """
 
 from collections.abc import Callable
@@ -16,31 +16,31 @@ from torch import Tensor
 from equicaps.data import Dataset
 
 Augment = Callable[[Tensor, torch.Generator], tuple[Tensor, Tensor]]
-"""Images and a generator to views of them and the degrees by which each was turned; on the CPU."""
+"""Maps images and a generator to views of them and the degrees by which each was rotated; runs on the CPU."""
 
 _ORDER, _AUGMENTATION = 0, 1
 
 
 class Batch(NamedTuple):
-    """Augmented views; with two views, the halves show the same images."""
+    """Augmented views; with two views of each image, the halves of the batch show the same images."""
 
     views: Float[Tensor, "batch channels height width"]
     labels: Int[Tensor, " batch"]
     degrees: Float[Tensor, " batch"]
 
     def part(self, rank: int, size: int, views: int) -> "Batch":
-        """The share of one of ``size`` processes, with all views of its images."""
+        """The part of one of ``size`` processes, with all views of its images."""
         return Batch(*(torch.cat([half.chunk(size)[rank] for half in entry.chunk(views)]) for entry in self))
 
 
 class Sampler:
-    """An endless stream of batches: one permutation of the images after the other.
+    """An endless stream of batches: one permutation of the images after another.
 
     Args:
         data: the training set.
-        augmentation: of the images.
-        images: different images in each batch.
-        views: of each image.
+        augmentation: makes random views of its images.
+        images: the number of different images in each batch.
+        views: the number of views of each image.
         seed: of order and augmentation.
     """
 

@@ -6,19 +6,19 @@ from typing import NamedTuple
 from equicaps.training.config import Optimiser
 
 START_DIVISOR, END_DIVISOR = 25.0, 1e4
-"""One-cycle starts at rate / 25 and ends at a ten-thousandth of that, as in torch."""
+"""One-cycle starts at rate / 25 and ends at a ten-thousandth of that, as torch's does."""
 MOMENTUM_LOW, MOMENTUM_HIGH = 0.85, 0.95
 
 
 class Pace(NamedTuple):
-    """What the optimiser uses in one step."""
+    """The learning rate and the first beta of one step."""
 
     rate: float
     beta: float
 
 
 def pace(optimiser: Optimiser, step: int, steps: int | None) -> Pace:
-    """Of step number ``step``, from 0, of ``steps``; an unknown number of steps means the beginning."""
+    """The pace of step ``step``, counted from 0, of ``steps``; while that is None, the pace of the first step."""
     if optimiser.schedule == "step":
         passed = sum(steps is not None and step >= fraction * steps for fraction in optimiser.step_at)
         return Pace(optimiser.rate * optimiser.step_factor**passed, optimiser.betas[0])

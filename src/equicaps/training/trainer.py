@@ -1,4 +1,4 @@
-"""One optimiser step after the other, and everything that the next one depends on."""
+"""Optimiser steps, one after another, and the state that the next one depends on."""
 
 import contextlib
 import copy
@@ -20,34 +20,34 @@ from equicaps.training.sampler import Augment, Sampler
 from equicaps.training.schedule import pace
 
 WARM_UP_STEPS, PILOT_STEPS = 5, 20
-"""The steps after the warm-up are timed to turn CPU-minutes into steps; all of them count."""
+"""The steps between these two are timed to convert CPU-minutes to steps; all of them count towards the budget."""
 SAFETY = 0.985
-"""Of the budget is planned: later steps are a little slower."""
+"""The fraction of the budget that is planned, because later steps are slightly slower."""
 
 _log = logging.getLogger(__name__)
 
 
 class StepFigures(NamedTuple):
-    """Of the whole batch, over all processes."""
+    """The figures of one step, of the whole batch over all processes."""
 
     loss: float
     accuracy: float
-    """Percent, of the scores."""
+    """Percent, by the scores."""
     agreement_accuracy: float
-    """Percent, of the agreements."""
+    """Percent, by the agreements."""
     rate: float
     stop: bool
     """Whether any process was asked to stop."""
 
 
 class Trainer:
-    """Network, optimiser, averaged weights and the number of the step.
+    """The network with its optimiser, averaged weights and step counter.
 
     Args:
-        config: of the training.
+        config: the settings.
         network: is trained in place, on the device of ``world``.
         data: the training set.
-        augmentation: of its images.
+        augmentation: makes random views of its images.
         world: the processes that share the work.
     """
 
@@ -62,8 +62,8 @@ class Trainer:
         low, high = data.value_range()
         if world.leads and not -OUT_OF_RANGE <= low <= high <= 1 + OUT_OF_RANGE:
             _log.warning(
-                "%s: pixels should lie in [0, 1], but reach from %g to %g: divide by 255, or by their largest value. "
-                "Training goes on with them as they are.",
+                "%s: pixels should lie in [0, 1], but range from %g to %g: divide by 255, or by the largest value. "
+                "Training continues with these values.",
                 data.name, low, high,
             )  # fmt: skip
         self.config, self.world = config, world
@@ -81,18 +81,23 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        """Whether all planned steps were made."""
+        """Whether all planned steps have been made."""
         return self.steps is not None and self.step >= self.steps
 
     @property
+    def images(self) -> int:
+        """The number of views that the network has seen."""
+        return self.step * self.config.batch
+
+    @property
     def best(self) -> nn.Module:
-        """What to evaluate and export, in train mode unless averaged."""
+        """The network to evaluate and export: the averaged one if there is one, otherwise the one in training."""
         return self.network if self.average is None else self.average
 
     def advance(self, stop: bool = False) -> StepFigures:
-        """Make one step together with the other processes; ``stop`` is what this process was asked for."""
+        """Make one step together with the other processes; ``stop`` says whether this process was asked to stop."""
         started = time.process_time()
-        with explained():  # normalisation talks to the other processes, too
+        with explained():  # batch normalisation communicates with the other processes, too
             loss, output, labels = self._loss()
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
@@ -102,7 +107,7 @@ class Trainer:
         if not math.isfinite(mean[0]):
             raise TrainingError(
                 f"the loss of step {self.step + 1} is {mean[0]}: lower the rate ({self.config.optimiser.rate}) or clip "
-                "the gradient. The last checkpoint is from before that."
+                "the gradient. The last checkpoint was saved before that."
             )
         started = time.process_time()
         current = self._update()
@@ -137,13 +142,13 @@ class Trainer:
             nn.utils.clip_grad_norm_(self.network.parameters(), optimiser.clip)
         self.optimizer.step()
         if self.average is not None and optimiser.ema is not None:
-            # The first weights are noise: a short memory until there is something to remember.
+            # The first weights are noise, so the average starts with a short memory.
             decay = min(optimiser.ema, (1 + self.step) / (10 + self.step))
             follow(self.average, self.network, decay)
         return current.rate
 
     def _plan(self, first: int, spent: float) -> None:
-        """Turn the budget of CPU-minutes into steps; the first process's plan holds for all."""
+        """Convert the budget of CPU-minutes to steps; all processes follow the plan of the first."""
         minutes = self.config.budget.minutes
         assert minutes is not None
         left = minutes * 60 * SAFETY - self.cpu_seconds
@@ -151,7 +156,7 @@ class Trainer:
         self.steps = self.step + int(self.world.share(str(max(more, 0)).encode()))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that the next step depends on, but for :meth:`numbers`."""
+        """Everything that the next step depends on, except :meth:`numbers`."""
         parts = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         names = [name for name, _ in self.network.named_parameters()]
         for index, entries in self.optimizer.state_dict()["state"].items():
@@ -168,7 +173,7 @@ class Trainer:
         return {"step": self.step, "steps": self.steps, "cpu_seconds": self.cpu_seconds}
 
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
-        """Continue from what :meth:`tensors` and :meth:`numbers` gave."""
+        """Continue from what :meth:`tensors` and :meth:`numbers` returned."""
 
         def part(name: str) -> dict[str, Tensor]:
             return {key.removeprefix(name): value for key, value in tensors.items() if key.startswith(name)}
@@ -178,7 +183,7 @@ class Trainer:
             if self.average is not None:
                 self.average.load_state_dict(part("average."))
         except RuntimeError as error:
-            raise FileError(f"the checkpoint is of another network: {error}") from error
+            raise FileError(f"the checkpoint belongs to another network: {error}") from error
         state: dict[int, dict[str, Tensor]] = {}
         for index, (name, _) in enumerate(self.network.named_parameters()):
             if entries := {key: value for key, value in part(f"optimizer.{name}.").items() if "." not in key}:
@@ -192,7 +197,7 @@ class Trainer:
 
 @torch.no_grad()
 def follow(average: nn.Module, network: nn.Module, decay: float) -> None:
-    """Move the averaged weights and statistics towards the network's."""
+    """Move the averaged weights and statistics towards those of the network."""
     ahead = network.state_dict()
     for name, value in average.state_dict().items():
         if value.is_floating_point():
