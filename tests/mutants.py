@@ -20,12 +20,11 @@ from mutations.mutant import Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "mutants.md"
-SKIPPED = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "_build")
+SKIPPED = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis", "_build")
 AT_ONCE = 2
 TIMEOUT = 900
 """Seconds; a mutant that runs for longer counts as noticed."""
-PYTEST = ("-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:schemathesis",
-          "-o", "addopts=", "-rfE")  # fmt: skip
+PYTEST = ("-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "-o", "addopts=", "-rfE")
 """Without the project's own options, whose ``-rs`` would leave out which test failed."""
 
 
@@ -43,6 +42,7 @@ def python(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join((str(copy / "src"), str(copy))),
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # importing them takes longer than many a test
         "OMP_NUM_THREADS": "1",
     }
     return subprocess.run(
