@@ -95,7 +95,7 @@ def assert_invariant(
     function: Function, group: Group, elements: Float[Tensor, "*batch d"], *, generator: Generator = None,
     tolerance: float | None = None,
 ) -> None:  # fmt: skip
-    """Assert function(g ∘ elements) = function(elements) for one random g; raises as :func:`assert_left_equivariant`."""
+    """Assert function(g ∘ elements) = function(elements) for one random g; see :func:`assert_left_equivariant`."""
     _, moved = _move(group, elements, generator)
     _assert_close("f(g ∘ x) = f(x)", function(moved), function(elements), tolerance)
 
