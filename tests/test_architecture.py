@@ -218,7 +218,7 @@ ROAD = (
     "cli/predict.py",
     "inference/model.py",
     "images/decode.py",
-    "images/prepare.py",
+    "images/preparation.py",
     "models/sizes.py",
     "models/network.py",
     "models/steerable.py",

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from equicaps.images.decode import open_image
-from equicaps.images.prepare import ImageFormat, prepare
+from equicaps.images.preparation import ImageFormat, prepare
 
 SHAPES = {
     "flag": ((-8, -16), (-8, 16), (12, 9), (-4, 2), (-4, -16)),

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from equicaps.cli.main import app
 from equicaps.errors import DamagedFileError, FileError
 from equicaps.images.decode import open_image, read_pixels
-from equicaps.images.prepare import ImageFormat, prepare
+from equicaps.images.preparation import ImageFormat, prepare
 from equicaps.inference import load
 
 BUDGET = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

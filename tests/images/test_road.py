@@ -1,6 +1,5 @@
 """One road for images: whoever reads an image prepares it alike, and preparing commutes with quarter turns."""
 
-import importlib
 import io
 from types import SimpleNamespace
 
@@ -11,11 +10,11 @@ from PIL import Image
 from torch.nn import functional as F
 
 from equicaps.data import load_folder
+from equicaps.images import preparation as road
 from equicaps.inference import Canonicalizer, Card, PoseModel, audit, export
 from equicaps.models import GroupCapsNet
 from equicaps.serve.pictures import fitted, read_upload
 
-road = importlib.import_module("equicaps.images.prepare")  # the function of this name hides the module
 ODD = [(41, 30), (9, 20), (28, 27)]
 """Heights and widths that differ by an odd number."""
 SIZES = [*ODD, (29, 41), (40, 40), (37, 37), (1, 1)]

@@ -8,7 +8,7 @@ import equicaps
 from equicaps.data import embedded_digits
 from equicaps.errors import NotFoundError
 from equicaps.images import rotate
-from equicaps.images.prepare import ImageFormat, prepare
+from equicaps.images.preparation import ImageFormat, prepare
 from equicaps.inference import Card, PoseModel
 from equicaps.metrics import class_zeros
 from equicaps.models import CapsOutput, GroupCapsNet

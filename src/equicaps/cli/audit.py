@@ -17,9 +17,9 @@ from equicaps.cli.terminal import (
     Force,
     new_file,
     show_json,
-    test_set,
     write,
 )
+from equicaps.data.by_name import load_test_split
 from equicaps.drawing import plot_certificate, require_plots
 from equicaps.errors import MissingPackageError
 from equicaps.inference import load
@@ -52,7 +52,7 @@ def audit(
     console = Console(stderr=True)
     with settings_reported(console):
         model = load(checkpoint)
-        chosen = test_set(data, model).some(images)
+        chosen = load_test_split(data, model.format).some(images)
         targets = [new_file(out / name, force=force) for name in ("audit.json", "audit.png")] if out else []
         if targets:
             try:

@@ -8,8 +8,9 @@ import typer
 from rich.console import Console
 
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
-from equicaps.cli.terminal import AsJson, Checkpoint, Data, Force, new_file, show_json, test_set, write
+from equicaps.cli.terminal import AsJson, Checkpoint, Data, Force, new_file, show_json, write
 from equicaps.data import Dataset
+from equicaps.data.by_name import load_test_split
 from equicaps.inference import load
 from equicaps.inference.export import ALLOWED, Comparison, export_model
 
@@ -40,7 +41,7 @@ def export(
     console = Console(stderr=True)
     with settings_reported(console):
         model = load(checkpoint)
-        chosen = test_set(data, model).some(images)
+        chosen = load_test_split(data, model.format).some(images)
         target = new_file(out or Path(f"{model.card.name}{'.onnx' if to == 'onnx' else '.pt2'}"), force=force)
     with reported(console), console.status("exporting"):
         content, comparison = export_model(model, to, chosen)

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from equicaps._files import create_folder, write_bytes
-from equicaps.data import Dataset, embedded_digits, load_folder, load_galaxies, load_mnist
 from equicaps.errors import UsageError
-from equicaps.inference import SHIPPED, PoseModel
+from equicaps.inference import SHIPPED
 
 ModelOption = Annotated[
     str, typer.Option("--model", "-m", help=f"A shipped model ({', '.join(SHIPPED)}), or a file or folder of yours.")
@@ -21,19 +20,6 @@ Invert = Annotated[bool, typer.Option("--invert", help="Invert images before rea
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 Data = Annotated[str, typer.Option(help="digits (in the package), mnist, galaxies, or a FOLDER of classes.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing results (but never an input).")]
-
-
-def test_set(data: str, model: PoseModel) -> Dataset:
-    """A data set by name, or the test split of a folder of the model's classes."""
-    if data == "digits":
-        return embedded_digits("test")
-    if data == "mnist":
-        return load_mnist("test")
-    if data == "galaxies":
-        return load_galaxies("test")
-    if not Path(data).is_dir():
-        raise UsageError(f"{data!r} is neither a data set (digits, mnist, galaxies) nor a folder of images.")
-    return load_folder(data, size=model.format.frame, channels=3 if model.format.channels == 3 else 1).test
 
 
 def show_json(value: Any) -> None:

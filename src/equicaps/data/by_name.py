@@ -1,12 +1,12 @@
 """The images for a command: a data set by its name, or a folder of images."""
 
 from pathlib import Path
-from typing import Literal
 
 from equicaps.data.catalogue import CATALOGUE
 from equicaps.data.dataset import Dataset
 from equicaps.data.folder import Splits, load_folder
 from equicaps.errors import NotFoundError
+from equicaps.images import ImageFormat
 
 NAMES = ("digits", "mnist", "galaxies")
 """The data sets that the commands know; the others of the catalogue serve the paper's protocols."""
@@ -25,17 +25,16 @@ def load_training_splits(data: str, *, size: int) -> Splits:
     return load_folder(_folder(data), size=size)
 
 
-def load_test_split(data: str, *, size: int, channels: Literal[1, 3]) -> Dataset:
+def load_test_split(data: str, to: ImageFormat) -> Dataset:
     """The images to test on.
 
     Args:
         data: one of :data:`NAMES`, or a folder of classes.
-        size: the side of a folder's images.
-        channels: the number of channels of a folder's images.
+        to: the format of a folder's images: that of the model, so that they are prepared as for a prediction.
     """
     if data in NAMES:
         return CATALOGUE[data].load("test")
-    return load_folder(_folder(data), size=size, channels=channels).test
+    return load_folder(_folder(data), size=to.size, frame=to.frame, channels=3 if to.channels == 3 else 1).test
 
 
 def _folder(data: str) -> Path:

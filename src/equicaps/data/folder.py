@@ -14,7 +14,7 @@ from equicaps._checks import is_printable
 from equicaps.data.dataset import Dataset
 from equicaps.errors import NotFoundError, UsageError
 from equicaps.images.background import Background, background_of, border_brightness
-from equicaps.images.prepare import ImageFormat, fit, read, with_channels
+from equicaps.images.preparation import ImageFormat, fit, read, with_channels
 
 Files = Mapping[str, Sequence[Path]]
 """The image files of every class."""
@@ -31,6 +31,7 @@ def load_folder(
     path: str | Path,
     *,
     size: int | None = None,
+    frame: int | None = None,
     channels: Literal[1, 3] | None = None,
     test_fraction: float = 0.2,
     seed: int = 0,
@@ -47,6 +48,7 @@ def load_folder(
     Args:
         path: the folder DATA.
         size: side of the images; by default the median of their longer sides.
+        frame: side to which images are resized before they are padded to ``size``; by default ``size`` itself.
         channels: 1 for grey, 3 for colour; by default colour if any image has colours.
         test_fraction: approximate fraction of each class for the test set; both sets get at least one image.
         seed: determines the division.
@@ -68,7 +70,7 @@ def load_folder(
         raise UsageError(f"the name of the folder {name!r} has characters that cannot be printed; rename it.")
     parts, how, remarks = _parts(folder, test_fraction, seed)
     classes = tuple(parts["train"])
-    images, labels, note, background = _read(parts, classes, size, channels)
+    images, labels, note, background = _read(parts, classes, size, frame, channels)
     if ignored := _ignored(folder):
         remarks.append(f"{ignored} files ignored that are not images")
     note = "; ".join((note, *remarks))
@@ -195,7 +197,7 @@ def _ignored(folder: Path) -> int:
 
 
 def _read(
-    parts: dict[str, Files], classes: tuple[str, ...], size: int | None, channels: int | None
+    parts: dict[str, Files], classes: tuple[str, ...], size: int | None, frame: int | None, channels: int | None
 ) -> tuple[dict[str, Tensor], dict[str, Tensor], str, Background | None]:
     from equicaps.images.decode import image_size
 
@@ -203,7 +205,7 @@ def _read(
     sizes = [image_size(file) for part in files.values() for file in part]
     side = size or median_low(sorted(max(pair) for pair in sizes))
     borders: list[float] = []
-    fitted = {part: [_fitted(file, side, borders) for file in files[part]] for part in files}
+    fitted = {part: [_fitted(file, side, frame or side, borders) for file in files[part]] for part in files}
     depth = channels or max(image.shape[1] for part in fitted.values() for image in part)
     images = {part: torch.cat([with_channels(image, depth) for image in fitted[part]]) for part in fitted}
     labels = {
@@ -212,11 +214,11 @@ def _read(
     return images, labels, _note(sizes, side, "colour" if depth == 3 else "grey"), background_of(borders)
 
 
-def _fitted(file: Path, side: int, borders: list[float]) -> Tensor:
+def _fitted(file: Path, side: int, frame: int, borders: list[float]) -> Tensor:
     """One image, prepared as for a prediction, in its own colours; appends the brightness of its border."""
     [image] = read(file)
     borders.append(border_brightness(image[0]))
-    return fit(image, ImageFormat(image.shape[1], side, side))
+    return fit(image, ImageFormat(image.shape[1], side, frame))
 
 
 def _note(sizes: Sequence[tuple[int, int]], side: int, colours: str) -> str:

@@ -4,13 +4,17 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from equicaps._checks import check_arguments
+
+Generator: TypeAlias = torch.Generator | None
+DType: TypeAlias = torch.dtype | None
+Device: TypeAlias = torch.device | str | None
 
 _TENSOR_METHODS = {"compose", "inverse", "act", "mean", "distance", "exp", "log", "contains", "presence"}
 
@@ -67,9 +71,7 @@ class Group(ABC):
     """
 
     @abstractmethod
-    def identity(
-        self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
-    ) -> Float[Tensor, "*shape d"]:
+    def identity(self, *shape: int, dtype: DType = None, device: Device = None) -> Float[Tensor, "*shape d"]:
         """The neutral element, repeated over ``shape``."""
 
     @abstractmethod
@@ -102,11 +104,7 @@ class Group(ABC):
 
     @abstractmethod
     def random(
-        self,
-        *shape: int,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
+        self, *shape: int, generator: Generator = None, dtype: DType = None, device: Device = None
     ) -> Float[Tensor, "*shape d"]:
         """Random elements; uniform (Haar) on compact groups."""
 

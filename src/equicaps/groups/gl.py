@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from equicaps._checks import check_count
-from equicaps.groups.base import Group
+from equicaps.groups.base import Device, DType, Generator, Group
 from equicaps.numerics import safe_inverse, weighted_mean
 
 LARGEST = 8
@@ -37,9 +37,7 @@ class GL(Group):
         self.point_dim = n
         self.dim = self.algebra_dim = n * n
 
-    def identity(
-        self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
-    ) -> Float[Tensor, "*shape d"]:
+    def identity(self, *shape: int, dtype: DType = None, device: Device = None) -> Float[Tensor, "*shape d"]:
         """The unit matrix."""
         return torch.eye(self.point_dim, dtype=dtype, device=device).flatten().expand(*shape, self.dim)
 
@@ -86,11 +84,7 @@ class GL(Group):
         return (2**_SQUARE_ROOTS * sum(terms[1:], terms[0])).flatten(-2)
 
     def random(
-        self,
-        *shape: int,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
+        self, *shape: int, generator: Generator = None, dtype: DType = None, device: Device = None
     ) -> Float[Tensor, "*shape d"]:
         """Exponentials of small Gaussian matrices: well conditioned, with positive determinant."""
         algebra = torch.randn(*shape, self.dim, generator=generator, dtype=dtype, device=device)

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from equicaps._checks import check_positive
-from equicaps.groups.base import Group
+from equicaps.groups.base import Device, DType, Generator, Group
 
 
 class Product(Group):
@@ -40,9 +40,7 @@ class Product(Group):
         self.mean_is_closed = all(factor.mean_is_closed for factor in factors)
         self.distance_is_symmetric = all(factor.distance_is_symmetric for factor in factors)
 
-    def identity(
-        self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
-    ) -> Float[Tensor, "*shape d"]:
+    def identity(self, *shape: int, dtype: DType = None, device: Device = None) -> Float[Tensor, "*shape d"]:
         """The factors' neutral elements, concatenated."""
         return torch.cat([factor.identity(*shape, dtype=dtype, device=device) for factor in self.factors], dim=-1)
 
@@ -83,11 +81,7 @@ class Product(Group):
         return torch.cat([factor.log(p) for factor, p in zip(self.factors, self.split(g), strict=True)], dim=-1)
 
     def random(
-        self,
-        *shape: int,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
+        self, *shape: int, generator: Generator = None, dtype: DType = None, device: Device = None
     ) -> Float[Tensor, "*shape d"]:
         """Independent random elements of the factors."""
         parts = [factor.random(*shape, generator=generator, dtype=dtype, device=device) for factor in self.factors]

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from equicaps._checks import check_count
-from equicaps.groups.base import Group
+from equicaps.groups.base import Device, DType, Generator, Group
 from equicaps.numerics import evidence, weighted_mean
 
 
@@ -22,9 +22,7 @@ class Scale(Group):
         check_count("Scale", "n", n)
         self.point_dim = n
 
-    def identity(
-        self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
-    ) -> Float[Tensor, "*shape 1"]:
+    def identity(self, *shape: int, dtype: DType = None, device: Device = None) -> Float[Tensor, "*shape 1"]:
         """The number 1."""
         return torch.ones(*shape, 1, dtype=dtype, device=device)
 
@@ -60,11 +58,7 @@ class Scale(Group):
         return torch.log(self._defined(g))
 
     def random(
-        self,
-        *shape: int,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
+        self, *shape: int, generator: Generator = None, dtype: DType = None, device: Device = None
     ) -> Float[Tensor, "*shape 1"]:
         """Log-normal numbers."""
         return torch.exp(torch.randn(*shape, 1, generator=generator, dtype=dtype, device=device) / 2)

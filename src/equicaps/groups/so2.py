@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from equicaps.groups.base import Group
+from equicaps.groups.base import Device, DType, Generator, Group
 from equicaps.numerics import flatten_at_one, membership_tolerance, noise_floor, safe_normalize, weighted_sum
 
 
@@ -19,9 +19,7 @@ class SO2(Group):
     dim, algebra_dim, point_dim = 2, 1, 2
     closed_form = "unit complex"
 
-    def identity(
-        self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
-    ) -> Float[Tensor, "*shape 2"]:
+    def identity(self, *shape: int, dtype: DType = None, device: Device = None) -> Float[Tensor, "*shape 2"]:
         """The unit vector (1, 0)."""
         return torch.eye(1, 2, dtype=dtype, device=device).squeeze(0).expand(*shape, 2)
 
@@ -60,11 +58,7 @@ class SO2(Group):
         return torch.atan2(y, x)
 
     def random(
-        self,
-        *shape: int,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
+        self, *shape: int, generator: Generator = None, dtype: DType = None, device: Device = None
     ) -> Float[Tensor, "*shape 2"]:
         """Uniform rotations."""
         angle = 2 * math.pi * torch.rand(*shape, 1, generator=generator, dtype=dtype, device=device)

@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from equicaps.groups.base import Group
+from equicaps.groups.base import Device, DType, Generator, Group
 from equicaps.numerics import (
     dominant_projector,
     flatten_at_one,
@@ -27,9 +27,7 @@ class SO3(Group):
 
     dim, algebra_dim, point_dim = 9, 3, 3
 
-    def identity(
-        self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
-    ) -> Float[Tensor, "*shape 9"]:
+    def identity(self, *shape: int, dtype: DType = None, device: Device = None) -> Float[Tensor, "*shape 9"]:
         """The unit matrix."""
         return torch.eye(3, dtype=dtype, device=device).flatten().expand(*shape, 9)
 
@@ -71,11 +69,7 @@ class SO3(Group):
         return roma.rotmat_to_rotvec(_matrix(defined))
 
     def random(
-        self,
-        *shape: int,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
+        self, *shape: int, generator: Generator = None, dtype: DType = None, device: Device = None
     ) -> Float[Tensor, "*shape 9"]:
         """Uniform rotations."""
         dtype = dtype or torch.get_default_dtype()

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from equicaps._checks import check_positive
-from equicaps.groups.base import Group
+from equicaps.groups.base import Device, DType, Generator, Group
 from equicaps.numerics import weighted_mean
 
 
@@ -26,9 +26,7 @@ class SpecialEuclidean(Group):
         check_positive(type(self).__name__, "translation_weight", translation_weight)
         self.translation_weight = translation_weight
 
-    def identity(
-        self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
-    ) -> Float[Tensor, "*shape d"]:
+    def identity(self, *shape: int, dtype: DType = None, device: Device = None) -> Float[Tensor, "*shape d"]:
         """No rotation and no translation."""
         zero = torch.zeros(*shape, self._sizes[1], dtype=dtype, device=device)
         return torch.cat((self.rotations.identity(*shape, dtype=dtype, device=device), zero), dim=-1)
@@ -65,11 +63,7 @@ class SpecialEuclidean(Group):
         return self.rotations.distance(g_rotation, h_rotation) + self.translation_weight * shift
 
     def random(
-        self,
-        *shape: int,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
+        self, *shape: int, generator: Generator = None, dtype: DType = None, device: Device = None
     ) -> Float[Tensor, "*shape d"]:
         """Uniform rotations with standard normal translations."""
         rotation = self.rotations.random(*shape, generator=generator, dtype=dtype, device=device)

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from equicaps._checks import check_count
-from equicaps.groups.base import Group
+from equicaps.groups.base import Device, DType, Generator, Group
 from equicaps.numerics import weighted_mean
 
 
@@ -20,9 +20,7 @@ class Translation(Group):
         check_count("Translation", "n", n)
         self.dim = self.algebra_dim = self.point_dim = n
 
-    def identity(
-        self, *shape: int, dtype: torch.dtype | None = None, device: torch.device | str | None = None
-    ) -> Float[Tensor, "*shape n"]:
+    def identity(self, *shape: int, dtype: DType = None, device: Device = None) -> Float[Tensor, "*shape n"]:
         """The zero vector."""
         return torch.zeros(*shape, self.dim, dtype=dtype, device=device)
 
@@ -57,11 +55,7 @@ class Translation(Group):
         return g
 
     def random(
-        self,
-        *shape: int,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
+        self, *shape: int, generator: Generator = None, dtype: DType = None, device: Device = None
     ) -> Float[Tensor, "*shape n"]:
         """Standard normal vectors."""
         return torch.randn(*shape, self.dim, generator=generator, dtype=dtype, device=device)

@@ -2,7 +2,7 @@
 
 from equicaps.images.augmentation import ROTATED, TRANSLATED, UPRIGHT, Augmentation, Views
 from equicaps.images.moments import Centroid, PrincipalAxis, angle_difference, centroid, principal_axis
-from equicaps.images.prepare import ImageFormat, ImageLike, prepare, read, square
+from equicaps.images.preparation import ImageFormat, ImageLike, prepare, read, square
 from equicaps.images.rotation import rotate
 
 __all__ = [

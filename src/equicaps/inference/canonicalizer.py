@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from equicaps.images import rotate
-from equicaps.images.prepare import read_batch, square
+from equicaps.images.preparation import read_batch, square
 from equicaps.inference.model import PoseModel
 
 Returns = Literal["invariant", "maps", "vectors"]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from equicaps.groups import SO2
 from equicaps.images.background import border_brightness, is_opposite
-from equicaps.images.prepare import ImageFormat, Images, fit, prepare, read, read_batch, square
+from equicaps.images.preparation import ImageFormat, Images, fit, prepare, read, read_batch, square
 from equicaps.images.rotation import rotate
 from equicaps.inference.card import Card
 from equicaps.inference.prediction import Answer, Prediction

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from equicaps.images.decode import decode_image, pixels
-from equicaps.images.prepare import ImageFormat, fit, with_channels
+from equicaps.images.preparation import ImageFormat, fit, with_channels
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 LARGEST = 512

@@ -8,8 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from equicaps.groups import Group
+from equicaps.groups.base import Generator
 from equicaps.numerics import law_tolerance
 from equicaps.testing.comparison import relative_error
+
+Function = Callable[[Tensor], Tensor]
 
 
 @runtime_checkable
@@ -68,13 +71,9 @@ def equivariance_error(
 
 
 def assert_left_equivariant(
-    function: Callable[[Tensor], Tensor],
-    group: Group,
-    elements: Float[Tensor, "*batch d"],
-    *,
-    generator: torch.Generator | None = None,
+    function: Function, group: Group, elements: Float[Tensor, "*batch d"], *, generator: Generator = None,
     tolerance: float | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Assert function(g ∘ elements) = g ∘ function(elements) for one random g.
 
     Raises:
@@ -93,19 +92,10 @@ def assert_left_equivariant(
 
 
 def assert_invariant(
-    function: Callable[[Tensor], Tensor],
-    group: Group,
-    elements: Float[Tensor, "*batch d"],
-    *,
-    generator: torch.Generator | None = None,
+    function: Function, group: Group, elements: Float[Tensor, "*batch d"], *, generator: Generator = None,
     tolerance: float | None = None,
-) -> None:
-    """Assert function(g ∘ elements) = function(elements) for one random g.
-
-    Raises:
-        AssertionError: if it does not hold; the message states the error.
-        ValueError: if g does not move the elements, so that the assertion could not have failed.
-    """
+) -> None:  # fmt: skip
+    """Assert function(g ∘ elements) = function(elements) for one random g; see :func:`assert_left_equivariant`."""
     _, moved = _move(group, elements, generator)
     _assert_close("f(g ∘ x) = f(x)", function(moved), function(elements), tolerance)
 
