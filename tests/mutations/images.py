@@ -4,11 +4,19 @@ from mutations.mutant import mutants_of
 
 MUTANTS = (
     *mutants_of(
-        "src/equicaps/images/prepare.py",
-        ("images/test_road.py", "data/test_folder.py", "inference/test_model.py"),
+        "src/equicaps/images/preparation.py",
+        ("data/test_folder.py",),
         ("images resized without smoothing", "antialias=True", "antialias=False"),
         ("red and blue exchanged in grey", "(0.299, 0.587, 0.114)", "(0.114, 0.587, 0.299)"),
+    ),
+    *mutants_of(
+        "src/equicaps/images/preparation.py",
+        ("inference/test_model.py",),
         ("NaN pixels let through", "if not images.isfinite().all():", "if images.isinf().any():"),
+    ),
+    *mutants_of(
+        "src/equicaps/images/preparation.py",
+        ("images/test_road.py",),
         ("16 bits read as 8", "images.float() / torch.iinfo(images.dtype).max", "images.float() / 255"),
         ("transparent parts keep their colour", "images[:, :3] * images[:, 3:] if", "images[:, :3] if"),
         ("channels moved by exchanging axes", "np.moveaxis(images, -1, -3)", "np.swapaxes(images, -1, -3)"),
