@@ -106,13 +106,13 @@ def main(words: list[str]) -> int:
     if found := problem(chosen):
         print(found)
         return 1
-    rows, killed = rows_of(TABLE), 0
+    rows, killed = {}, 0
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for mutant, (word, detail) in zip(chosen, pool.map(verdict, chosen), strict=True):
             print(f"{word:<8} {mutant.name}: {detail}", flush=True)
             rows[mutant.name] = f"| {mutant.name} | `{mutant.file}` | {word} | `{detail}` |"
             killed += word == "killed"
-    print(write_table(rows))
+    print(write_table(rows_of(TABLE) | rows))
     return 0 if killed == len(chosen) else 1
 
 
