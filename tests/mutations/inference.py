@@ -95,9 +95,14 @@ MUTANTS = (
         ("the user's own model frozen", "copy.deepcopy(model).requires_grad_(False)", "model.requires_grad_(False)"),
         ("model of the canonicalizer trained along", "        self.model.eval()", "        self.model.train(mode)"),
         (
-            "maps rotated back in the wrong order",
-            "    interpolated = rotate(maps, degrees - 90 * quarters)\n    return rotate(interpolated, 90 * quarters)",
-            "    return rotate(maps, degrees)",
+            "maps rotated on instead of back",
+            "return rotate_maps(answer, angles)",
+            "return rotate_maps(answer, -angles)",
+        ),
+        (
+            "vectors mirrored",
+            "cosine * x - sine * y, sine * x + cosine * y",
+            "cosine * x + sine * y, sine * x - cosine * y",
         ),
     ),
     *mutants_of(
