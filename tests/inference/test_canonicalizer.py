@@ -114,3 +114,11 @@ def test_quarter_turns_move_pixels_and_nothing_else():
         assert torch.equal(after, quarter(before, k if k != 2 else 2))
     some = rotate(images, torch.full((4,), 30.0))
     torch.testing.assert_close(some, rotate(images, torch.full((4,), 30.0)))
+
+
+def test_vectors_are_rotated_counter_clockwise_and_not_mirrored(model):
+    """R(θ) v: a mirrored R(θ) would be equivariant, too."""
+    back = equicaps.Canonicalizer(model, lopsided(), returns="vectors").back
+    vectors, angles = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]), torch.tensor([90.0, 90.0, 0.0])
+    expected = torch.tensor([[0.0, 1.0], [-1.0, 0.0], [0.0, 1.0]])
+    torch.testing.assert_close(back(vectors, angles), expected, atol=1e-6, rtol=0)
