@@ -11,7 +11,7 @@ MUTANTS = (
     ),
     *mutants_of(
         "src/equicaps/images/preparation.py",
-        ("inference/test_model.py",),
+        ("images/test_preparation.py",),
         ("NaN pixels let through", "if not images.isfinite().all():", "if images.isinf().any():"),
     ),
     *mutants_of(

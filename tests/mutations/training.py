@@ -129,6 +129,10 @@ MUTANTS = (
         "src/equicaps/_files.py",
         ("test_files.py",),
         ("a lock that locks nothing", "        lock.acquire()", "        pass"),
-        ("a lock that is not released", "        lock.release()", "        pass"),
+    ),
+    *mutants_of(
+        "src/equicaps/_files.py",
+        ("data/test_locate.py",),
+        ("a lock that nobody waits for", "timeout=-1 if wait else 0", "timeout=0"),
     ),
 )
