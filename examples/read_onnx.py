@@ -29,8 +29,8 @@ def read(path: str) -> np.ndarray:
     image = ImageOps.exif_transpose(Image.open(path))
     if image.mode.startswith("I"):  # 16-bit grey
         return np.stack([np.asarray(image, dtype=np.float32) / 65535] * 3, -1)
-    opaque = Image.alpha_composite(Image.new("RGBA", image.size, "black"), image.convert("RGBA"))
-    return np.asarray(opaque.convert("RGB"), dtype=np.float32) / 255
+    values = np.asarray(image.convert("RGBA"), dtype=np.float32) / 255
+    return values[..., :3] * values[..., 3:]  # transparent parts are black
 
 
 def centred(pixels: np.ndarray, side: int) -> np.ndarray:
