@@ -24,7 +24,7 @@ MUTANTS = (
     ),
     *mutants_of(
         "src/equicaps/data/by_name.py",
-        ("data/test_by_name.py",),
+        ("data/test_by_name.py::test_a_training_leaves_the_test_split_alone_where_there_is_a_validation_split",),
         ("evaluated on the test split on the way", '"valid" if "valid" in entry.parts else "test"', '"test"'),
     ),
     *mutants_of(
