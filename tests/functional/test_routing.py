@@ -260,3 +260,18 @@ def test_batches_are_independent(dtype):
     single = route(SO3(), votes[1, 2], activations[1, 2])
     torch.testing.assert_close(whole.poses[1, 2], single.poses)
     assert np.prod(whole.activations.shape) == 18
+
+
+@pytest.mark.parametrize("sigma", [Sigmoid(), Linear()], ids=lambda s: type(s).__name__)
+def test_a_pose_that_fades_does_not_recover_in_the_next_iteration(sigma):
+    """|p̂| after an iteration is at most the presence of p̂ before it, although the new weights favour that direction."""
+    group, noise = SO2(), torch.logspace(-4, -1, 400)[:, None]
+    angles = torch.arange(3) * (2 * math.pi / 3) + noise * torch.randn(400, 3)
+    votes, ones = group.exp(angles.unsqueeze(-1)).unsqueeze(-3), torch.ones(400, 3)
+    before, after = (route(group, votes, ones, iterations=r, sigma=sigma) for r in (0, 1))
+    presence = group.presence(before.poses)
+    assert ((presence > 0.05) & (presence < 0.5)).sum() > 20  # guard: many are faint
+    assert (after.poses.norm(dim=-1) <= presence + 1e-5).all()
+    assert (
+        group.mean(votes, after.weights).norm(dim=-1) > presence + 0.1
+    ).any()  # control: without fading, some recover
