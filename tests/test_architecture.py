@@ -13,6 +13,7 @@ SOURCE = ROOT / "src"
 
 ORDER = (
     ("errors",),
+    ("_cache",),
     ("numerics",),
     ("_checks",),
     ("groups",),
@@ -37,6 +38,7 @@ ORDER = (
 RINGS = {
     "mathematics": (
         "errors",
+        "_cache",
         "numerics",
         "_checks",
         "groups",
