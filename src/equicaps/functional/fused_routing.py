@@ -9,22 +9,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from equicaps import numerics
 from equicaps.functional.compiled import library
 from equicaps.functional.planar_routing import PlanarRouting
 from equicaps.functional.planar_sweep import over_window
 from equicaps.functional.routing import Agreement
 from equicaps.functional.sigma import Sigma, Sigmoid
-from equicaps.numerics import (
-    CANCELLATION,
-    CERTAIN,
-    FAINT_DIRECTION,
-    NO_EVIDENCE,
-    OPPOSED_WEIGHTS,
-    full_precision,
-    noise_floor,
-    safe_reciprocal,
-    speaks,
-)
+from equicaps.numerics import full_precision, noise_floor, safe_reciprocal, speaks
 
 POSITIONS, MOST_ITERATIONS = 4, 3
 """What the kernel is written for: 2x2 blocks, one to three iterations."""
@@ -71,7 +62,7 @@ def fused_route(
     p, a = poses.flatten(1, 2), activations.flatten(0, 1)
     voices = speaks(a.T).T
     count = over_window(voices.unflatten(0, activations.shape[:2]).sum(0))
-    inverse = safe_reciprocal(count, noise_floor(count.unsqueeze(-1), OPPOSED_WEIGHTS).squeeze(-1)) / 2
+    inverse = safe_reciprocal(count, noise_floor(count.unsqueeze(-1), numerics.OPPOSED_WEIGHTS).squeeze(-1)) / 2
     alpha, beta = (torch.as_tensor(getattr(sigma, name), dtype=features.dtype) for name in ("alpha", "beta"))
     routed: Tensor = _Fused.apply(  # type: ignore[no-untyped-call] # torch
         features, weight, p, a, voices, torch.stack((count, inverse)), alpha, beta, iterations
@@ -93,8 +84,8 @@ class _Fused(torch.autograd.Function):
         lanes = kernel.lanes()
         padded = -(-windows // lanes) * lanes
         half_alpha = alpha.item() / 2
-        limits = _Limits(CANCELLATION, CERTAIN, NO_EVIDENCE, FAINT_DIRECTION, OPPOSED_WEIGHTS,
-                         torch.finfo(torch.float32).eps ** 2)  # fmt: skip
+        constants = ("CANCELLATION", "CERTAIN", "NO_EVIDENCE", "FAINT_DIRECTION", "OPPOSED_WEIGHTS")
+        limits = _Limits(*(getattr(numerics, name) for name in constants), torch.finfo(torch.float32).eps ** 2)
         layer = _Layer(capsules, outputs, width, windows, padded, half_alpha, beta.item() - half_alpha, limits)
         out = features.new_empty(5 + 3 * (iterations + 1), outputs, padded)
         inputs = POSITIONS * capsules
