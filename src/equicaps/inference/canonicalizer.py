@@ -98,7 +98,7 @@ class Canonicalizer(nn.Module):
 
 
 def rotate_maps(maps: Tensor, degrees: Float[Tensor, " n"]) -> Tensor:
-    """Like :func:`equicaps.images.rotate`, but quarter turns come last: the reverse of the steps that set upright."""
+    """Like :func:`equicaps.images.rotate`, but quarter turns come last: the steps of rotating upright, reversed."""
     quarters = torch.round(degrees / 90)
     interpolated = rotate(maps, degrees - 90 * quarters)
     return rotate(interpolated, 90 * quarters)
