@@ -86,3 +86,54 @@ def test_reconstruction_without_a_decoder_is_refused():
     images, labels, degrees = torch.zeros(2, 1, 2, 2), torch.zeros(2, dtype=torch.int64), torch.zeros(2)
     with pytest.raises(ValueError, match="needs a network with a decoder"):
         Objective(reconstruction=1.0)(out, images, labels, degrees)
+
+
+def test_spread_loss_is_the_mean_over_the_batch():
+    activations, labels = torch.rand(5, 3), torch.tensor([0, 1, 2, 0, 1])
+    single = [spread_loss(activations[i : i + 1], labels[i : i + 1], 0.9).item() for i in range(5)]
+    assert spread_loss(activations, labels, 0.9).item() == pytest.approx(sum(single) / 5, rel=1e-5)
+
+
+PARTS = ("cross_entropy", "spread", "reconstruction", "consistency")
+
+
+def only(name, weight=1.0, **settings):
+    return Objective(**dict.fromkeys(PARTS, 0.0) | {name: weight}, **settings)
+
+
+@pytest.fixture
+def batch():
+    torch.manual_seed(1)
+    return output(torch.randn(4, 3)), torch.rand(4, 1, 2, 2), torch.tensor([0, 2, 0, 2]), torch.rand(4) * 360
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_each_part_is_proportional_to_its_weight(batch, name):
+    assert only(name, 3.0)(*batch).item() == pytest.approx(3 * only(name)(*batch).item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("progress", [0.0, 0.5, 1.0])
+def test_the_margin_of_the_objective_grows_between_its_two_values(batch, progress):
+    out, _, labels, _ = batch
+    expected = spread_loss(out.activations, labels, 0.1 + 0.4 * progress)
+    assert only("spread", margin=(0.1, 0.5))(*batch, progress).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_cross_entropy_is_smoothed(batch):
+    """(1 - s) of the target is the true class, and s is spread over all classes."""
+    out, _, labels, _ = batch
+    target = 0.8 * torch.nn.functional.one_hot(labels, 3) + 0.2 / 3
+    expected = -(target * out.scores.log_softmax(-1)).sum(-1).mean()
+    assert only("cross_entropy", label_smoothing=0.2)(*batch).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_reconstruction_is_the_mean_squared_error(batch):
+    out, images, *_ = batch
+    expected = (out.reconstruction - images).square().mean().item()
+    assert only("reconstruction")(*batch).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_true_poses_do_not_depend_on_the_prediction():
+    poses = torch.nn.functional.normalize(torch.randn(3, 2, 2), dim=-1)
+    out = output(torch.tensor([[9.0, 0.0]] * 3))._replace(poses=poses)
+    assert torch.equal(true_poses(out, torch.tensor([1, 1, 0])), torch.stack((poses[0, 1], poses[1, 1], poses[2, 0])))

@@ -79,3 +79,9 @@ def test_balancing_repeats_the_rarer_classes():
     assert balanced.name == "few, classes balanced by repetition"
     assert torch.equal(balanced.images[balanced.labels == 1], data.images[:5])
     assert (balanced.images[balanced.labels == 0] == data.images[5]).all()
+
+
+def test_balancing_repeats_no_image_beyond_the_largest_class():
+    """Two images in a class of three: one of them twice, not both."""
+    data = Dataset("few", torch.rand(5, 1, 1, 1), torch.tensor([0, 0, 0, 1, 1]), ("a", "b"))
+    assert data.balanced().labels.bincount().tolist() == [3, 3]

@@ -312,3 +312,27 @@ def test_a_folder_train_alone_is_divided(folder, tmp_path):
     assert [levels(part) for part in found] == [levels(part) for part in expected]
     assert "folder 'other' beside train ignored" in found.test.note
     assert found.test.name == "more (test, about 20% of each class for test, seed 0)"
+
+
+def test_classes_are_sorted_whatever_the_order_of_the_folders(tmp_path):
+    names = [f"class{number * 7 % 12:02}" for number in range(12)]
+    for name in names:
+        for number in range(2):
+            save(tmp_path / name / f"{number}.png", colour=20 * number + names.index(name))
+    assert load_folder(tmp_path).train.classes == tuple(sorted(names))
+
+
+def test_a_class_of_two_has_one_image_in_each_split_whatever_the_seed(tmp_path):
+    for start, name in enumerate(("cat", "dog")):
+        for number in range(2):
+            save(tmp_path / name / f"{number}.png", colour=100 * start + number)
+    for seed in range(8):
+        for data in load_folder(tmp_path, seed=seed):
+            assert data.labels.tolist() == [0, 1]
+
+
+def test_the_side_is_the_median_of_the_longer_sides(tmp_path):
+    for start, name in enumerate(("cat", "dog")):
+        for number in range(3):
+            save(tmp_path / name / f"{number}.png", (20, 10), colour=100 * start + number)
+    assert load_folder(tmp_path).train.images.shape[-2:] == (20, 20)

@@ -73,3 +73,11 @@ def test_regenerated_sets_say_so_and_repeat_with_the_seed(make):
     assert "(regenerated, seed 3, test)" in data.name
     assert torch.equal(data.images, again.images)
     assert not torch.equal(data.images, other.images)
+
+
+def test_the_splits_of_affnist_are_transformed_differently():
+    """The same digits in two splits give different views, so that a network cannot learn the test's transformations."""
+    digits = embedded_digits("test").take(slice(30))
+    train, test = (regenerate_affnist(split, digits, digits.take(slice(25))).images for split in ("train", "test"))
+    assert len(train) == len(test) == 25
+    assert (train - test).abs().amax((1, 2, 3)).min() > 0.1

@@ -176,3 +176,11 @@ def test_augmentations_with_one_seed_rotate_by_the_same_angles(digits):
         for scale, placement in (((1.0, 1.0), "centre"), ((0.5, 1.0), "ink"))
     ]
     assert all(torch.equal(one, other) for one, other in pairwise(angles))
+
+
+def test_ink_of_every_colour_stays_inside():
+    """A blue square that fills most of the image is not cut, although its red channel is black."""
+    images = torch.zeros(200, 3, 30, 30)
+    images[:, 2, 1:-1, 1:-1] = 1
+    views, _ = Augmentation(32, placement="ink")(images, seeded())
+    torch.testing.assert_close(views.sum((1, 2, 3)), torch.full((200,), 28.0**2), rtol=1e-4, atol=0)

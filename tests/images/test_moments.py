@@ -64,3 +64,17 @@ def test_the_centroid_is_where_the_light_is():
     assert angle_difference(found.degrees, ANGLES).abs().min() > 170  # control
     assert found.distance.tolist() == pytest.approx([2.2] * len(ANGLES), abs=0.3)
     assert centroid(torch.zeros(1, 8, 8)).degrees.isnan().all()
+
+
+def test_the_axis_does_not_depend_on_the_place_in_the_image():
+    """A horizontal bar far below the centre is still horizontal."""
+    image = torch.zeros(1, 64, 64)
+    image[:, 50:54, 40:60] = 1
+    assert angle_difference(principal_axis(image).degrees, torch.zeros(1), 180).abs() < 1e-3
+
+
+def test_half_a_period_is_the_lower_end_of_the_interval():
+    """[-period / 2, period / 2)."""
+    degrees = torch.tensor([90.0, -90.0, 270.0])
+    assert angle_difference(degrees, torch.zeros(3), 180).tolist() == [-90.0] * 3
+    assert angle_difference(2 * degrees, torch.zeros(3)).tolist() == [-180.0] * 3

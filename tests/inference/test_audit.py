@@ -78,3 +78,17 @@ def test_mistakes_are_explained(digits):
         audit.audit(model, digits, step=0)
     with pytest.raises(UsageError, match=r"has the classes .* but the model knows"):
         audit.audit(model, replace(digits, classes=tuple("abcdefghij")))
+
+
+def test_poses_that_rotate_along_have_no_error_at_a_quarter_turn(digits):
+    """Control: rotated the other way, the error would be a half turn."""
+    [_, quarter, *_] = audit.audit(equicaps.load("digits-upright"), digits, step=90).angles
+    assert quarter.degrees == 90
+    assert quarter.pose_error_mean < 0.01
+
+
+def test_the_accuracy_at_an_angle_is_that_of_the_rotated_images(digits):
+    """An ordinary CNN that knows upright digits only loses some when they stand on their heads."""
+    upright, inverted = audit.audit(equicaps.load("digits-plain"), digits, step=180).angles
+    assert upright.accuracy > 90
+    assert inverted.accuracy < 70

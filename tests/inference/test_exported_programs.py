@@ -99,3 +99,29 @@ def test_changed_labels_are_counted(network):
         return -scores, agreements, poses
 
     assert export.compare(network, reversed_scores, turned_digits(20)).labels_changed == 20
+
+
+def test_every_image_is_compared(network):
+    """An error in the last image alone is found, although it is in the last of many batches."""
+    images = turned_digits(20)
+
+    def off_at_the_end(given):
+        scores, agreements, poses = program(network)(given)
+        return scores, agreements + (given == images[-1]).flatten(1).all(1)[:, None], poses
+
+    assert export.compare(network, program(network), images, batch=8).holds
+    assert not export.compare(network, off_at_the_end, images, batch=8).holds
+
+
+def test_programs_are_compared_on_rotated_images():
+    """They are not aligned with the grid, and are the same in every comparison."""
+    model, data = load("digits-upright"), embedded_digits("test").take(slice(0, 5))
+    images = export.rotated_images(model, data)
+    assert torch.equal(images, export.rotated_images(model, data))
+    assert (images - model.prepare(data.images)).abs().amax((1, 2, 3)).min() > 0.3
+
+
+def test_the_rounding_of_the_network_is_allowed_three_times():
+    assert export.ROUNDINGS == 3
+    found = export.Comparison(10, 0, 0.0, 0.0, 4e-5, 4e-5, (0.0, 2e-5), rounding=1.1e-5)
+    assert not found.holds

@@ -160,3 +160,20 @@ def test_a_trained_model_is_named_after_its_folder(tmp_path, monkeypatch):
     path = path.rename(tmp_path / "bolts" / "model.safetensors")
     monkeypatch.chdir(tmp_path / "bolts")
     assert {equicaps.load(given).card.name for given in (path, path.parent, "model.safetensors", ".")} == {"bolts"}
+
+
+def test_half_a_turn_is_plus_180_degrees(model):
+    """Angles lie in (-180, 180]."""
+    poses = torch.tensor([-1.0, 0.0]).expand(1, 10, 2)
+    output = CapsOutput(torch.eye(10)[:1], torch.zeros(1, 10), poses)
+    assert model.card.zeros[0] == 0
+    assert model.interpret(output).angles.tolist() == [180.0]
+
+
+def test_a_prediction_does_not_depend_on_how_many_images_pass_at_once(model):
+    images = digits(7, (28, 28))
+    whole, parts = model.predict(images), model.predict(images, batch_size=2)
+    assert len(parts) == 7
+    assert torch.equal(parts.labels, whole.labels)
+    torch.testing.assert_close(parts.confidence, whole.confidence, atol=1e-5, rtol=0)
+    torch.testing.assert_close(parts.output.scores.softmax(-1).amax(-1), parts.confidence)

@@ -24,6 +24,7 @@ from reproduction.galaxies import METHODS, answers, summary
 from reproduction.galaxies_page import run_commands, tables, write_images
 from reproduction.galaxy_poses import compare_with_moments, fit_offsets, rotation_curve, spread
 from reproduction.markdown import filled
+from reproduction.results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
 LABELS = torch.tensor([0, 0, 1, 1, 2, 2, 3, 3])
@@ -230,3 +231,37 @@ def test_everything_is_trained_once_tested_and_drawn(tmp_path, monkeypatch):
     assert "| **`steerable`**, rotated in training | 156,840 | 1 |" in tables(record)["results"]
     assert (tmp_path / "figures" / "galaxies.png").exists()
     assert (ROOT / "docs" / "galaxies.md").read_text() == page
+
+
+def test_galaxies_are_trained_on_one_split_and_chosen_on_another(tmp_path, monkeypatch):
+    """Never on the test split; only training images are repeated to balance the classes."""
+    labels = torch.tensor([0, 0, 1])
+    monkeypatch.setattr(
+        galaxies,
+        "load_galaxies",
+        lambda split, root, **_: Dataset(split, torch.zeros(3, 1, 32, 32), labels, ("a", "b")),
+    )
+    seen = []
+    monkeypatch.setattr(galaxies, "finish_training", lambda *arguments: seen.append(arguments) or {})
+    galaxies._record(galaxies.Training(), Results(tmp_path), None)
+    [(_, data, _, evaluation, _, _)] = seen
+    assert (data.name, len(data)) == ("train, classes balanced by repetition", 4)
+    assert (evaluation.data.name, len(evaluation.data)) == ("valid", 3)
+    assert len(galaxies.Training().data("test", None)) == 3
+
+
+def test_answers_are_given_after_each_of_three_quarter_turns():
+    """A network that only sees which corner is lit."""
+
+    class Corners(GroupCapsNet):
+        def __init__(self):
+            torch.nn.Module.__init__(self)
+
+        def forward(self, images):
+            corners = torch.stack([images[:, 0, y, x] for y, x in ((0, 0), (-1, 0), (-1, -1), (0, -1))], -1)
+            return CapsOutput(corners, corners, torch.zeros(len(images), 4, 2))
+
+    image = torch.zeros(1, 1, 8, 8)
+    image[..., 0, 0] = 1
+    found = answers(Corners(), image)
+    assert (found["as_they_are"], found["quarters"]) == ("0", ["1", "2", "3"])

@@ -9,7 +9,9 @@ import torch
 from equicaps.data import Dataset, embedded_digits
 from equicaps.groups import SO2
 from equicaps.images import rotate
+from equicaps.models import CapsOutput
 from equicaps.nn import ImagePoses
+from equicaps.training.evaluation import evaluate
 from reproduction.results import Results
 from reproduction.table1b import errors_at_any_angle, naive_poses
 
@@ -77,3 +79,15 @@ def test_a_shape_with_one_direction_has_a_small_error():
 def test_other_sides_than_powers_of_two_are_refused():
     with pytest.raises(ValueError, match="power of 2"):
         naive_poses(rotate(torch.rand(1, 1, 28, 28), torch.zeros(1), 28))
+
+
+def test_digits_are_rotated_by_the_angles_of_the_evaluation():
+    """So that Table 1b repeats the pose error that a training has recorded."""
+    digits = embedded_digits("test").take(slice(None, None, 20))
+
+    def network(images):
+        poses = naive_poses(images, hierarchical=False).unsqueeze(1).expand(-1, 10, 2)
+        return CapsOutput(torch.zeros(len(images), 10), torch.zeros(len(images), 10), poses)
+
+    expected = evaluate(network, digits.images, digits.labels, size=32).pose_error.mean
+    assert naive_errors(digits, hierarchical=False).mean().item() == pytest.approx(expected, rel=1e-4)

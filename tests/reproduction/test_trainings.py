@@ -98,3 +98,15 @@ def test_unknown_names_are_refused(command):
     done = CliRunner().invoke(app, [command, "nonsense"])
     assert done.exit_code == 2
     assert "unknown: nonsense; choose from" in done.stderr
+
+
+def test_a_quick_training_is_not_taken_for_a_full_one(finished):
+    results, _ = finished
+    with pytest.raises(UsageError, match=f"holds a quick training of {NAME}"):
+        Results(results.folder).training(NAME)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_only_full_results_of_the_checkout_are_published(quick):
+    assert Results(COMMITTED, quick=quick).published is not quick
+    assert not Results(COMMITTED / "elsewhere", quick=quick).published

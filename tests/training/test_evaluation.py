@@ -8,6 +8,7 @@ from equicaps.models.output import CapsOutput
 from equicaps.training import AnyAngle, AsTheyAre, Intervals
 from equicaps.training import loop as module
 from equicaps.training.distributed import World
+from equicaps.training.evaluation import evaluate
 from equicaps.training.trainer import Trainer
 
 
@@ -47,3 +48,46 @@ def test_the_zeros_of_all_classes_are_measured(tmp_path, monkeypatch):
     trainer = Trainer(few, network(), data, ROTATED, World(torch.device("cpu")))
     module._Run(trainer, tmp_path, None, None)._zeros()
     assert [labels.tolist() for labels in seen] == [[0, 0, 1, 1, 2, 2]]
+
+
+def spots(count):
+    """Images with one spot to the right of the centre."""
+    images = torch.zeros(count, 1, 32, 32)
+    images[..., 14:18, 25:29] = 1
+    return images
+
+
+def follow_the_light(images):
+    """Poses that point at the light; the first class for light on the right, the second otherwise."""
+    axis = torch.arange(32.0) - 15.5
+    light = torch.stack(((images * axis).sum((1, 2, 3)), -(images * axis[:, None]).sum((1, 2, 3))), -1)
+    poses = torch.nn.functional.normalize(light, dim=-1).unsqueeze(1).expand(-1, 2, 2)
+    scores = torch.eye(2)[(poses[:, 0, 0] < 0.9).long()]
+    return CapsOutput(scores, scores, poses)
+
+
+def test_poses_that_rotate_along_have_no_error_and_accuracies_are_of_rotated_images():
+    """Upright, every answer would be correct; of uniform angles, 52 of 360 degrees are near enough."""
+    found = evaluate(follow_the_light, spots(40), torch.zeros(40, dtype=torch.long), size=32)
+    assert found.pose_error.mean < 1
+    assert found.pose_error.undefined == 0
+    assert 0 < found.accuracy.scores < 40
+
+
+def test_the_seed_decides_the_angles():
+    def angles(seed):
+        seen = []
+        labels = torch.zeros(6, dtype=torch.long)
+        evaluate(lambda x: seen.append(follow_the_light(x)) or seen[-1], spots(6), labels, size=32, seed=seed)
+        return seen[1].poses[:, 0]
+
+    assert torch.equal(angles(1), angles(1))
+    assert (angles(1) - angles(2)).abs().amax(-1).min() > 1e-3
+
+
+def test_every_image_counts_the_same_whatever_its_batch():
+    """Eight of nine are correct; by batches of four it would be two of three."""
+    data = in_the_order_of_classes()
+    data = data.take([*range(8), -1])
+    for protocol in (AnyAngle, AsTheyAre):
+        assert protocol(data, batch=4)(FirstClass())["accuracy"] == pytest.approx(100 * 8 / 9)

@@ -6,7 +6,9 @@ import pytest
 import torch
 from small_training import ROTATED, config, digits, network
 
+from equicaps._tensor_files import read_tensors
 from equicaps.errors import TrainingError
+from equicaps.inference.model_files import MODEL
 from equicaps.training import (  # fmt: skip
     AnyAngle,
     AsTheyAre,
@@ -172,3 +174,37 @@ def test_tensorboard_gets_the_same_figures(tmp_path):
 def test_the_commit_is_that_of_the_checkout():
     found = commit()
     assert found is None or len(found.split("+")[0]) >= 7
+
+
+def test_evaluations_are_in_eval_mode_and_training_goes_on_in_training_mode(tmp_path):
+    net, evaluated, trained = network(), [], []
+
+    def modes(module):
+        return {part.training for part in module.modules()}
+
+    def evaluation(module, limit):
+        evaluated.append(modes(module))
+        return {"accuracy": 0.0}
+
+    def watch(progress):
+        trained.append(modes(net))
+
+    train(config(6), digits(), ROTATED, folder=tmp_path, network=net, evaluation=evaluation, watch=watch)
+    assert evaluated == [{False}] * 3
+    assert trained == [{True}] * 6
+
+
+def test_averaged_weights_are_evaluated_and_exported(tmp_path):
+    net, seen = network(), []
+
+    def evaluation(module, limit):
+        seen.append({name: value.clone() for name, value in module.state_dict().items()})
+        return {"accuracy": 0.0}
+
+    settings = config(4, optimiser=Optimiser(ema=0.8))
+    result = train(settings, digits(), ROTATED, folder=tmp_path, network=net, evaluation=evaluation)
+    exported, _ = read_tensors(tmp_path / MODEL, "model")
+    for name, value in result.network.state_dict().items():
+        assert torch.equal(seen[-1][name], value)
+        assert torch.equal(exported[name], value)
+    assert not torch.equal(exported["body.classes.weight"], net.state_dict()["body.classes.weight"])

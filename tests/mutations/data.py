@@ -1,0 +1,101 @@
+"""Mistakes in finding, fetching, dividing and generating data."""
+
+from mutations.mutant import mutants_of
+
+MUTANTS = (
+    *mutants_of(
+        "src/equicaps/data/folder.py",
+        ("data/test_folder.py",),
+        (
+            "test images in training",
+            "sorted(ordered[:count]), sorted(ordered[count:])",
+            "sorted(ordered[:count]), files",
+        ),
+        (
+            "a class without test images",
+            "count = min(max(1, count), len(files) - 1)",
+            "count = min(count, len(files) - 1)",
+        ),
+        ("seed of the division ignored", "_drawn(seed, file.relative_to(root))", "_drawn(0, file.relative_to(root))"),
+        ("division by the place of the folder", "_drawn(seed, file.relative_to(root))", "_drawn(seed, file)"),
+        ("copies of test images stay in training", "for part in reversed(parts):", "for part in parts:"),
+        ("classes not sorted", "for entry in sorted(folder.iterdir())", "for entry in folder.iterdir()"),
+        ("size of the shorter sides", "median_low(sorted(max(pair)", "median_low(sorted(min(pair)"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/by_name.py",
+        ("data/test_by_name.py::test_a_training_leaves_the_test_split_alone_where_there_is_a_validation_split",),
+        ("evaluated on the test split on the way", '"valid" if "valid" in entry.parts else "test"', '"test"'),
+    ),
+    *mutants_of(
+        "src/equicaps/data/dataset.py",
+        ("data/test_dataset.py",),
+        (
+            "images with NaN accepted",
+            "if not all(math.isfinite(value) for value in self.value_range()):",
+            "if any(math.isinf(value) for value in self.value_range()):",
+        ),
+        (
+            "a label too many",
+            "int(self.labels.max()) < len(self.classes)",
+            "int(self.labels.max()) <= len(self.classes)",
+        ),
+        (
+            "the first images for some images",
+            "self.take(bounds[:-1] + (drawn * bounds.diff()).long())",
+            "self.take(slice(count))",
+        ),
+        ("balanced classes of different sizes", "max(1, len(found))))[:most]", "max(1, len(found))))"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/idx.py",
+        ("data/test_mnist.py",),
+        ("checksums of MNIST not compared", "if found != md5:", "if not found:"),
+        ("sizes read in the wrong byte order", '">u4"', '"<u4"'),
+    ),
+    *mutants_of(
+        "src/equicaps/data/mnist_rot.py",
+        ("data/test_mnist_rot.py",),
+        ("a training digit in validation", 'else rows[COUNTS["train"] :]', 'else rows[COUNTS["train"] - 1 :]'),
+    ),
+    *mutants_of(
+        "src/equicaps/data/affnist.py",
+        ("data/test_affnist.py",),
+        (
+            "rows and columns of affNIST exchanged",
+            "np.ascontiguousarray(images.T).reshape(count, SIDE, SIDE)",
+            "np.ascontiguousarray(images.T).reshape(count, SIDE, SIDE).swapaxes(1, 2)",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/data/regenerated.py",
+        ("data/test_regenerated.py",),
+        ("affNIST's test digits from training", '"test": lambda: mnist_test,', '"test": lambda: mnist_train,'),
+        ("one seed for all splits", "manual_seed(seed * len(_SPLITS) + _SPLITS.index(split))", "manual_seed(seed)"),
+        ("angles of half the circle", "generator=generator) * 360", "generator=generator) * 180"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/galaxies.py",
+        ("data/test_galaxies.py",),
+        (
+            "cutouts off centre",
+            "margin : side - margin, margin : side - margin",
+            "margin : side - margin, : side - 2 * margin",
+        ),
+        ("checksum of the galaxies not compared", "if found != SHA256:", "if not found:"),
+        ("position angles mirrored", "(90 - degrees) % 180", "(degrees - 90) % 180"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/locate.py",
+        ("data/test_locate.py",),
+        ("lock of the cache not taken", "with lock_folder(cache, wait=True):", "if True:"),
+        ("fetched again after waiting", "if missing := _missing(cache, files):", "if missing:"),
+        ("offline switch ignored", 'not in ("", "0")', '== "never"'),
+    ),
+    *mutants_of(
+        "src/equicaps/data/fetch.py",
+        ("data/test_fetch.py",),
+        ("checksum of a download not compared", 'url, md5 and f"md5:{md5}"', "url, None"),
+        ("leftovers of killed processes kept", "shutil.rmtree(leftover, ignore_errors=True)", "pass"),
+    ),
+)

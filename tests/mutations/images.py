@@ -1,0 +1,110 @@
+"""Mistakes in reading, preparing, rotating and measuring images."""
+
+from mutations.mutant import mutants_of
+
+MUTANTS = (
+    *mutants_of(
+        "src/equicaps/images/preparation.py",
+        ("data/test_folder.py",),
+        ("images resized without smoothing", "antialias=True", "antialias=False"),
+        ("red and blue exchanged in grey", "(0.299, 0.587, 0.114)", "(0.114, 0.587, 0.299)"),
+    ),
+    *mutants_of(
+        "src/equicaps/images/preparation.py",
+        ("images/test_preparation.py",),
+        ("NaN pixels let through", "if not images.isfinite().all():", "if images.isinf().any():"),
+    ),
+    *mutants_of(
+        "src/equicaps/images/preparation.py",
+        ("images/test_road.py",),
+        ("16 bits read as 8", "images.float() / torch.iinfo(images.dtype).max", "images.float() / 255"),
+        ("transparent parts keep their colour", "images[:, :3] * images[:, 3:] if", "images[:, :3] if"),
+        ("channels moved by exchanging axes", "np.moveaxis(images, -1, -3)", "np.swapaxes(images, -1, -3)"),
+        (
+            "resized to the network's size, not to the frame",
+            "sides, precise = (to.frame, to.frame)",
+            "sides, precise = (to.size, to.size)",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/models/sizes.py",
+        ("images/test_road.py",),
+        (
+            "floor margins instead of symmetric ones",
+            "F.avg_pool2d(images, (2, 1), stride=1, padding=(1, 0))",
+            "F.pad(images, (0, 0, 0, 1))",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/images/rotation.py",
+        ("images/test_rotation.py", "images/test_augmentation.py"),
+        ("images rotated clockwise", "angle = torch.deg2rad(rest)", "angle = -torch.deg2rad(rest)"),
+        ("quarter turns clockwise", "torch.rot90(x, int(k), (-2, -1))", "torch.rot90(x, -int(k), (-2, -1))"),
+        (
+            "quarter turns interpolated beside other angles",
+            "return torch.where(exact, pad_to(turned, size, size), interpolated)",
+            "return interpolated",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/images/warp.py",
+        ("images/test_augmentation.py", "data/test_regenerated.py"),
+        ("shifts with y down", "[-2 / size, 2 / size]", "[-2 / size, -2 / size]"),
+        (
+            "width and height exchanged",
+            "[[size / width], [size / height]]",
+            "[[size / height], [size / width]]",
+        ),
+        ("bicubic values not clipped", 'warped.clamp(0, 1) if interpolation == "bicubic" else warped', "warped"),
+    ),
+    *mutants_of(
+        "src/equicaps/images/augmentation.py",
+        ("images/test_augmentation.py",),
+        ("rotations in one direction only", "(2 * drawn[0] - 1) * self.rotation", "drawn[0] * self.rotation"),
+        ("placement misses the last pixel", "(drawn * (room + 1)).floor()", "(drawn * room).floor()"),
+        ("ink of the first channel only", "ink = images.amax(1, keepdim=True) > 0", "ink = images[:, :1] > 0"),
+    ),
+    *mutants_of(
+        "src/equicaps/images/background.py",
+        ("images/test_background.py",),
+        ("corners of the border counted twice", "image[:, 1:-1, 0]", "image[:, :, 0]"),
+        (
+            "opposite backgrounds exchanged",
+            '(border > 0.5) == (background == "dark")',
+            '(border > 0.5) != (background == "dark")',
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/images/moments.py",
+        ("images/test_moments.py",),
+        (
+            "moments about the centre of the image",
+            "xx, yy, xy = xx - x * x, yy - y * y, xy - x * y",
+            "xx, yy, xy = xx, yy, xy",
+        ),
+        (
+            "differences of angles closed on the wrong side",
+            "(degrees - others + period / 2) % period - period / 2",
+            "period / 2 - (period / 2 - degrees + others) % period",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/images/pictures.py",
+        ("images/test_pictures.py",),
+        ("pictures turned by quarters the wrong way", "_TURNS[-quarters % 4]", "_TURNS[quarters % 4]"),
+        (
+            "pictures rotated on instead of back",
+            "return turned.rotate(-rest, Image.Resampling.BICUBIC, expand=expand)",
+            "return turned.rotate(rest, Image.Resampling.BICUBIC, expand=expand)",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/images/decode.py",
+        ("data/test_folder.py",),
+        (
+            "orientation of the camera ignored",
+            "        return ImageOps.exif_transpose(picture)",
+            "        return picture.copy()",
+        ),
+    ),
+)

@@ -1,0 +1,113 @@
+"""Mistakes in predictions, model files, audits and exports."""
+
+from mutations.mutant import mutants_of
+
+COMPARISONS = tuple(
+    f"inference/test_exported_programs.py::{test}"
+    for test in (
+        "test_every_image_is_compared",
+        "test_nan_is_rejected",
+        "test_changed_labels_are_counted",
+        "test_programs_are_compared_on_rotated_images",
+        "test_the_rounding_of_the_network_is_allowed_three_times",
+    )
+)
+"""Without the export of a whole network, which takes minutes."""
+
+MUTANTS = (
+    *mutants_of(
+        "src/equicaps/inference/audit.py",
+        ("inference/test_audit.py",),
+        ("audit accepts the limit and NaN", "if not value < ALLOWED:", "if value > ALLOWED:"),
+        ("audit accepts NaN in layers", "if not value < ALLOWED_IN_LAYERS", "if value >= ALLOWED_IN_LAYERS"),
+        (
+            "audit in training mode",
+            'with eval_mode(model):\n        announce("quarter turns")',
+            'if True:\n        announce("quarter turns")',
+        ),
+        ("audit of upright images only", "both = torch.cat((still, turned))", "both = still"),
+        ("audit's accuracy of images that are not rotated", "accuracy(turned, labels)", "accuracy(still, labels)"),
+        (
+            "audit's pose error with the wrong sign",
+            "true_poses(turned, labels), angle)",
+            "true_poses(turned, labels), -angle)",
+        ),
+        (
+            "capsules rotated without their poses",
+            "Capsules(SO2().compose(g, poses), activations)",
+            "Capsules(poses, activations)",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/inference/export.py",
+        COMPARISONS,
+        (
+            "comparison accepts NaN",
+            "close = self.scores <= ALLOWED and self.agreements <= ALLOWED",
+            "close = not (self.scores > ALLOWED or self.agreements > ALLOWED)",
+        ),
+        (
+            "NaN passes for no difference",
+            "torch.stack(differences).amax(0)",
+            "torch.stack(differences).nan_to_num().amax(0)",
+        ),
+        ("changed labels of the first batch not counted", "if number >= len(sizes):", "if number > len(sizes):"),
+        ("only the first batch compared", "*images.split(batch)]", "*images.split(batch)[:1]]"),
+        (
+            "export compared on upright images",
+            "return rotate(ready, 360 * torch.rand(len(ready), generator=generator))",
+            "return ready",
+        ),
+        ("rounding of the network allowed many times", "ROUNDINGS * self.rounding", "10 * ROUNDINGS * self.rounding"),
+    ),
+    *mutants_of(
+        "src/equicaps/inference/model_files.py",
+        ("inference/test_model_files.py", "inference/test_module.py", "inference/test_model.py"),
+        ("all weights in half precision", 'if key.startswith("decoder.")', "if value.is_floating_point()"),
+        ("a network read in training mode", "return network.eval(), content", "return network.train(), content"),
+        ("more classes than the network has", "if count != network.body", "if count < network.body"),
+        ("every training named model", "if path.name == MODEL else path.stem", "if not path.name else path.stem"),
+    ),
+    *mutants_of(
+        "src/equicaps/_tensor_files.py",
+        ("test_tensor_files.py",),
+        ("checksum of a model not compared", 'header["checksum"] == _checksum(header, tensors)', "True"),
+    ),
+    *mutants_of(
+        "src/equicaps/inference/model.py",
+        ("inference/test_model.py", "inference/test_module.py"),
+        ("angles closed on the wrong side", "180 - (180 - degrees) % 360", "(degrees + 180) % 360 - 180"),
+        ("zero angles added", ".squeeze(-1)) - zeros", ".squeeze(-1)) + zeros"),
+        ("confidence over the batch", "torch.softmax(output.scores, dim=-1)", "torch.softmax(output.scores, dim=0)"),
+        (
+            "half of the batches dropped",
+            "for part in ready.split(batch_size)]",
+            "for part in ready.split(batch_size)[::2]]",
+        ),
+        ("predictions in training mode", "with eval_mode(self):", "if True:"),
+        ("mode not restored", "part.training = True", "pass"),
+        ("angles without a pose", "SO2().presence(poses) > 0.5", "SO2().presence(poses) >= 0"),
+        ("rotated on instead of upright", "-angles.to(originals)", "angles.to(originals)"),
+    ),
+    *mutants_of(
+        "src/equicaps/inference/canonicalizer.py",
+        ("inference/test_canonicalizer.py",),
+        ("the user's own model frozen", "copy.deepcopy(model).requires_grad_(False)", "model.requires_grad_(False)"),
+        ("model of the canonicalizer trained along", "        self.model.eval()", "        self.model.train(mode)"),
+        (
+            "maps rotated on instead of back",
+            "return rotate_maps(answer, angles)",
+            "return rotate_maps(answer, -angles)",
+        ),
+        (
+            "vectors mirrored",
+            "cosine * x - sine * y, sine * x + cosine * y",
+            "cosine * x + sine * y, sine * x - cosine * y",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/inference/card.py",
+        ("inference/test_model_files.py",),
+        ("zero angles that are NaN", "math.isfinite(zero)", "not math.isinf(zero)"),
+    ),
+)

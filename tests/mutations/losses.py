@@ -1,0 +1,33 @@
+"""Mistakes in the losses."""
+
+from mutations.mutant import mutants_of
+
+MUTANTS = mutants_of(
+    "src/equicaps/losses.py",
+    ("test_losses.py",),
+    (
+        "spread loss without its square",
+        "F.relu(margin - (target - activations)).square()",
+        "F.relu(margin - (target - activations))",
+    ),
+    ("spread loss with the wrong sign", "margin - (target - activations)", "margin - (activations - target)"),
+    ("spread loss summed over the batch", "(gap.sum(1) - margin**2).mean()", "(gap.sum(1) - margin**2).sum()"),
+    ("margin that does not grow", "spread_margin(progress, *self.margin)", "spread_margin(0.0, *self.margin)"),
+    ("margin beyond its end", "min(max(progress, 0.0), 1.0)", "max(progress, 0.0)"),
+    ("margins of the objective ignored", "spread_margin(progress, *self.margin)", "spread_margin(progress)"),
+    ("label smoothing ignored", "labels, label_smoothing=smoothing)", "labels)"),
+    ("absolute instead of squared reconstruction error", "F.mse_loss", "F.l1_loss"),
+    ("weight of the consistency loss ignored", "self.consistency * pose_consistency", "pose_consistency"),
+    (
+        "consistency rotates the wrong way",
+        "SO2().exp(torch.deg2rad(degrees).unsqueeze(-1)), first)",
+        "SO2().exp(-torch.deg2rad(degrees).unsqueeze(-1)), first)",
+    ),
+    ("consistency with the views exchanged", "after - before", "before - after"),
+    ("consistency of different images", "len(labels) % 2 or not torch.equal(*labels.chunk(2))", "len(labels) % 2"),
+    (
+        "poses of the predicted class instead of the true one",
+        "device=labels.device), labels]",
+        "device=labels.device), output.scores.argmax(-1)]",
+    ),
+)

@@ -1,0 +1,138 @@
+"""Mistakes in the schedule, the batches, the steps and the evaluation of a training."""
+
+from mutations.mutant import mutants_of
+
+MUTANTS = (
+    *mutants_of(
+        "src/equicaps/training/schedule.py",
+        ("training/test_schedule.py",),
+        ("steps of the rate one step late", "step >= fraction * steps", "step > fraction * steps"),
+        ("one cycle that ends a step too late", "last = steps - 1", "last = steps"),
+        (
+            "momentum rising with the rate",
+            "_cosine(MOMENTUM_HIGH, MOMENTUM_LOW, rise)",
+            "_cosine(MOMENTUM_LOW, MOMENTUM_HIGH, rise)",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/training/sampler.py",
+        ("training/test_sampler.py",),
+        ("one order for all epochs", "generator(self.seed, _ORDER, epoch)", "generator(self.seed, _ORDER, 0)"),
+        ("one augmentation for all steps", "_AUGMENTATION, step)", "_AUGMENTATION, 0)"),
+        ("seed of the augmentation ignored", "generator(self.seed, _AUGMENTATION", "generator(0, _AUGMENTATION"),
+        (
+            "views of an image in different processes",
+            "torch.cat([half.chunk(size)[rank] for half in entry.chunk(views)])",
+            "entry.chunk(size)[rank]",
+        ),
+        ("a batch that ends with the epoch", "while position < start + self.images:", "for _ in range(1):"),
+    ),
+    *mutants_of(
+        "src/equicaps/training/trainer.py",
+        ("training/test_trainer.py", "training/test_loop.py"),
+        ("decay of the average inverted", "value.lerp_(ahead[name], 1 - decay)", "value.lerp_(ahead[name], decay)"),
+        ("a loss of NaN let through", "if not math.isfinite(mean[0]):", "if math.isinf(mean[0]):"),
+        ("gradients of earlier steps kept", "self.optimizer.zero_grad(set_to_none=True)", "pass"),
+        (
+            "margin one step behind",
+            "0.0 if self.steps is None else (self.step + 1) / self.steps",
+            "0.0 if self.steps is None else self.step / self.steps",
+        ),
+        (
+            "rate of the next step",
+            "pace(optimiser, self.step, self.steps)",
+            "pace(optimiser, self.step + 1, self.steps)",
+        ),
+        ("weight decay ignored", "weight_decay=optimiser.weight_decay", "weight_decay=0.0"),
+        ("forgotten train mode", "network.to(world.device).train()", "network.to(world.device).eval()"),
+        ("gradients clipped after the step", "if optimiser.clip is not None:", "if False:"),
+    ),
+    *mutants_of(
+        "src/equicaps/training/loop.py",
+        ("training/test_loop.py", "test_files.py"),
+        ("evaluated in training mode", "        trainer.best.eval()\n        try:", "        try:"),
+        ("trained on in eval mode after an evaluation", "            trainer.best.train(mode)", "            pass"),
+        (
+            "weights evaluated that are not averaged",
+            "self.evaluation(trainer.best, limit)",
+            "self.evaluation(trainer.network, limit)",
+        ),
+        ("evaluations one step late", "> (step - 1) * count // steps", ">= (step - 1) * count // steps"),
+        (
+            "weights exported that are not averaged",
+            "self.folder / MODEL, trainer.best",
+            "self.folder / MODEL, trainer.network",
+        ),
+        (
+            "lock of the folder not taken",
+            "self.resources.enter_context(lock_folder(self.folder, wait=False))",
+            "pass",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/training/checkpoint.py",
+        ("test_tensor_files.py", "training/test_resume.py"),
+        ("no checkpoint kept before the last", ", keep=folder / PREVIOUS)", ")"),
+    ),
+    *mutants_of(
+        "src/equicaps/training/recipe.py",
+        ("training/test_resume.py",),
+        ("resumed with another augmentation", "describe_augmentation(augmentation)}", '""}'),
+    ),
+    *mutants_of(
+        "src/equicaps/training/evaluation.py",
+        ("training/test_evaluation.py",),
+        ("pose errors with the wrong sign", "true_poses(rotated, y), angle)", "true_poses(rotated, y), -angle)"),
+        ("seed of the evaluation ignored", "torch.Generator().manual_seed(seed)", "torch.Generator().manual_seed(0)"),
+        (
+            "small batches count as much as large ones",
+            "(torch.tensor(outputs, dtype=torch.float64) * sizes[:, None]).sum(0) / sizes.sum()",
+            "torch.tensor(outputs, dtype=torch.float64).mean(0)",
+        ),
+        (
+            "accuracy of images that are not rotated",
+            "outputs.append(accuracy(rotated, y))",
+            "outputs.append(accuracy(upright, y))",
+        ),
+        (
+            "half of the images not evaluated",
+            "for part in data.images.split(self.batch)]",
+            "for part in data.images.split(self.batch)[:1]]",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/training/config.py",
+        ("training/test_config.py",),
+        (
+            "epochs counted in views",
+            "math.ceil(self.budget.epochs * images / self.images_per_step)",
+            "math.ceil(self.budget.epochs * images / self.batch)",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/training/setup.py",
+        ("training/test_setup.py",),
+        (
+            "test split used for training",
+            "training, held_out = load_training_splits",
+            "held_out, training = load_training_splits",
+        ),
+        ("evaluated on the training images", "AnyAngle(held_out, side)", "AnyAngle(training, side)"),
+        ("single views rotated", "180.0 if config.views == 2 else 0.0", "180.0"),
+    ),
+    *mutants_of(
+        "src/equicaps/training/distributed.py",
+        ("training/test_distributed.py",),
+        ("gradients added instead of averaged", "(shared / self.size).split(sizes)", "shared.split(sizes)"),
+    ),
+    *mutants_of(
+        "src/equicaps/_files.py",
+        ("test_files.py",),
+        ("a lock that locks nothing", "        lock.acquire()", "        pass"),
+    ),
+    *mutants_of(
+        "src/equicaps/_files.py",
+        ("data/test_locate.py",),
+        ("a lock that nobody waits for", "timeout=-1 if wait else 0", "timeout=0"),
+    ),
+)
