@@ -18,7 +18,7 @@ def prepare(path: str, channels: int, frame: int, side: int) -> np.ndarray:
     if channels == 1:
         pixels = pixels @ np.array([[0.299], [0.587], [0.114]], dtype=np.float32)
     pixels = centred(pixels, max(pixels.shape[:2]))
-    if len(pixels) not in (frame, side):
+    if len(pixels) != frame:
         planes = [Image.fromarray(plane) for plane in pixels.transpose(2, 0, 1)]
         pixels = np.stack([plane.resize((frame, frame), Image.Resampling.BILINEAR) for plane in planes], -1)
     return centred(pixels, side).transpose(2, 0, 1)

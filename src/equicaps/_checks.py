@@ -32,7 +32,7 @@ def check_arguments(group: Sizes, method: str, names: Sequence[str], tensors: Se
         check_floating(where, name, tensor)
     check_alike(where, arguments)
     if method == "mean":
-        check_mean(group, where, *tensors)
+        check_weighted_elements(group, where, *tensors)
         return
     element = (group.dim, "coordinates of a group element")
     kinds = {
@@ -48,7 +48,7 @@ def check_arguments(group: Sizes, method: str, names: Sequence[str], tensors: Se
     check_broadcast(where, {name: tuple(tensor.shape[:-1]) for name, tensor in arguments.items()})
 
 
-def check_mean(group: Sizes, where: str, elements: Tensor, weights: Tensor) -> None:
+def check_weighted_elements(group: Sizes, where: str, elements: Tensor, weights: Tensor) -> None:
     """Raise unless ``elements`` is (*batch, n, dim) with n > 0 and ``weights`` is (*batch, n)."""
     if elements.ndim < 2 or elements.shape[-1] != group.dim:
         raise ValueError(

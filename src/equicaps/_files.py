@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from equicaps.errors import FileError, UsageError
 
 LOCK = ".lock"
-CANNOT_LOCK = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
+CANNOT_LOCK = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS)
 """The errors of network drives that support no locks."""
 
 
@@ -98,7 +98,7 @@ def lock_folder(folder: Path, *, wait: bool) -> Iterator[None]:
     """
     create_folder(folder)
     path = folder / LOCK
-    lock = FileLock(path, timeout=-1 if wait else 0)
+    lock = FileLock(path, timeout=-1 if wait else 0, fallback_to_soft=False)
     try:
         lock.acquire()
     except Timeout as error:

@@ -1,4 +1,4 @@
-"""Pictures for people: poses as arrows, images before and after they are set upright, audits; needs Pillow."""
+"""Pictures for people: poses as arrows, images before and after they are rotated upright, audits; needs Pillow."""
 
 import importlib.util
 import io
@@ -24,7 +24,7 @@ SMALLEST = 256
 
 
 class Pair(NamedTuple):
-    """A picture before and after it was set upright, with a caption."""
+    """A picture before and after it was rotated upright, with a caption."""
 
     before: Image.Image
     after: Image.Image

@@ -13,7 +13,7 @@ from small_galaxies import npz, small_set
 
 from equicaps.data import cache_folder, galaxies, load_galaxies
 from equicaps.data.catalogue import CATALOGUE
-from equicaps.data.galaxies import FILE, digest, position_angle, prepare
+from equicaps.data.galaxies import FILE, digest, position_angle, prepare_cutouts
 from equicaps.errors import DamagedFileError, MissingPackageError
 
 REAL = os.environ.get("EQUICAPS_DATA")
@@ -57,9 +57,11 @@ def test_the_environment_names_the_folder(folder, monkeypatch):
 
 
 def test_preparing_commutes_with_quarter_turns():
-    """prepare(R x) = R prepare(x), and what leaves the disc is gone."""
+    """prepare_cutouts(R x) = R prepare_cutouts(x), and what leaves the disc is gone."""
     cutouts = torch.from_numpy(small_set()["images"])
-    prepared, turned = (prepare(part, crop=96, size=48) for part in (cutouts, torch.rot90(cutouts, 1, (-2, -1))))
+    prepared, turned = (
+        prepare_cutouts(part, crop=96, size=48) for part in (cutouts, torch.rot90(cutouts, 1, (-2, -1)))
+    )
     assert not torch.equal(prepared, turned)
     torch.testing.assert_close(turned, torch.rot90(prepared, 1, (-2, -1)))
     assert prepared[..., 0, 0].max() == 0 < prepared[..., 0, 20].max() + prepared[..., 24, 24].max()
@@ -69,7 +71,7 @@ def test_preparing_commutes_with_quarter_turns():
 @pytest.mark.parametrize(("crop", "size"), [(301, 43), (97, 97), (96, 36), (0, 0), (302, 302)])
 def test_other_sizes_are_refused(crop, size):
     with pytest.raises(ValueError, match=f"`crop` is {crop} and `size` is {size}"):
-        prepare(torch.zeros(1, 300, 300, dtype=torch.uint8), crop=crop, size=size)
+        prepare_cutouts(torch.zeros(1, 300, 300, dtype=torch.uint8), crop=crop, size=size)
 
 
 def damaged(fields):

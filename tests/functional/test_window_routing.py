@@ -17,6 +17,7 @@ from equicaps.functional import (
     window_routing,
     window_votes,
 )
+from equicaps.functional.compiled import library
 from equicaps.groups import GL, SE2, SO2
 from equicaps.nn import TransformLinear, TransformMLP
 
@@ -25,6 +26,13 @@ LAYERS = [(1, 16), (16, 32), (32, 32), (32, 64), (64, 10)]
 
 FAST = {"planar_route": Sigmoid(3.0, 1.5), "moment_route": Linear()}
 """The fast implementations, each with a σ that it serves on SO(2)."""
+
+needs_kernel = pytest.mark.skipif(library("fused_routing") is None, reason="no compiler for the fused kernel")
+
+
+@pytest.fixture
+def without_kernel(monkeypatch):
+    monkeypatch.setattr(window_routing, "fused_route_fits", lambda *given: False)
 
 
 def trained(sigma, dtype):
@@ -76,6 +84,7 @@ def compare(group, generator, capsules, sigma, tolerance, **options):
 @pytest.mark.parametrize("kernel", [TransformMLP(), TransformLinear()], ids=["mlp", "linear"])
 @pytest.mark.parametrize("capsules", LAYERS, ids=lambda sizes: f"{sizes[0]} to {sizes[1]}")
 @pytest.mark.parametrize("implementation", FAST)
+@pytest.mark.usefixtures("without_kernel")
 def test_fast_implementations_equal_the_plain_one(
     implementation, capsules, kernel, agreement, iterations, dtype, tolerance, monkeypatch
 ):
@@ -84,6 +93,66 @@ def test_fast_implementations_equal_the_plain_one(
     sigma = trained(FAST[implementation], dtype)
     compare(SO2(), *sample(kernel, capsules, dtype), sigma, tolerance, iterations=iterations, agreement=agreement)
     assert calls == [implementation]
+
+
+FLOAT32 = {"rtol": 2e-5, "atol": 2e-5}
+
+
+@needs_kernel
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+@pytest.mark.parametrize("capsules", LAYERS, ids=lambda sizes: f"{sizes[0]} to {sizes[1]}")
+def test_the_fused_kernel_equals_the_plain_implementation(capsules, iterations, monkeypatch):
+    """Values and gradients, on every layer shape of the networks; numbers of windows that fill no vector, too."""
+    calls = spy(monkeypatch)
+    for side in (4, 6, 8):
+        case, sigma = (
+            sample(TransformMLP(), capsules, torch.float32, side=side),
+            trained(Sigmoid(3.0, 1.5), torch.float32),
+        )
+        compare(SO2(), *case, sigma, FLOAT32, iterations=iterations, agreement="mean")
+    assert calls == ["fused_route"] * 3
+
+
+@needs_kernel
+def test_the_fused_kernel_is_taken_where_it_fits_and_nowhere_else(monkeypatch):
+    calls = spy(monkeypatch)
+    for kernel, dtype, options in (
+        (TransformMLP(), torch.float32, {}),
+        (TransformLinear(), torch.float32, {}),
+        (TransformMLP(), torch.float64, {}),
+        (TransformMLP(), torch.float32, {"iterations": 0}),
+        (TransformMLP(), torch.float32, {"iterations": 4}),
+        (TransformMLP(), torch.float32, {"agreement": "weighted"}),
+        (TransformMLP(), torch.float32, {"kernel_size": 4}),
+    ):
+        route_windows(SO2(), *sample(kernel, (2, 3), dtype), **options)
+    assert calls == ["fused_route", *["planar_route"] * 6]
+
+
+@needs_kernel
+def test_that_comparison_rejects_a_wrong_kernel(monkeypatch):
+    """Control: one iteration too few, or a dropped gradient, does not pass."""
+    for wrong in (one_iteration_short, constant_activations):
+        with monkeypatch.context() as patch:
+            patch.setattr(window_routing, "fused_route", wrong(window_routing.fused_route))
+            case, sigma = sample(TransformMLP(), (16, 32), torch.float32), trained(Sigmoid(3.0, 1.5), torch.float32)
+            with pytest.raises(AssertionError, match="not close"):
+                compare(SO2(), *case, sigma, FLOAT32, iterations=2, agreement="mean")
+
+
+@needs_kernel
+def test_quarter_turns_of_a_block_give_the_same_bits():
+    """Poses rotate, activations do not change, and neither is rounded differently."""
+    generator, (poses, activations) = sample(TransformMLP(), (16, 32), torch.float32)
+    with torch.no_grad():
+        poses, activations = poses[..., :2, :2, :], activations[..., :2, :2]
+        still = route_windows(SO2(), generator, Capsules(poses, activations))
+        x, y = torch.rot90(poses, 1, (2, 3)).unbind(-1)
+        turned = route_windows(
+            SO2(), generator, Capsules(torch.stack((-y, x), -1), torch.rot90(activations, 1, (2, 3)))
+        )
+    assert torch.equal(turned.activations, still.activations)
+    assert torch.equal(turned.poses, torch.stack((-still.poses[..., 1], still.poses[..., 0]), -1))
 
 
 def one_iteration_short(implementation):
@@ -100,6 +169,7 @@ def constant_activations(implementation):
 
 @pytest.mark.parametrize("wrong", [one_iteration_short, other_agreement, constant_activations])
 @pytest.mark.parametrize("implementation", FAST)
+@pytest.mark.usefixtures("without_kernel")
 def test_that_comparison_rejects_a_wrong_implementation(implementation, wrong, dtype, tolerance, monkeypatch):
     """Control: wrong values, or right values with wrong gradients, do not pass."""
     case, sigma = sample(TransformMLP(), (16, 32), dtype), trained(FAST[implementation], dtype)
@@ -111,7 +181,7 @@ def test_that_comparison_rejects_a_wrong_implementation(implementation, wrong, d
 def spy(monkeypatch):
     """The names of the implementations that route_windows calls from now on."""
     calls = []
-    for name in ("route", *FAST):
+    for name in ("route", "fused_route", *FAST):
         function = getattr(window_routing, name)
 
         def call(*arguments, name=name, function=function, **options):

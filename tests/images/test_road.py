@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from torch.nn import functional as F
 
-from equicaps.data import load_folder
+from equicaps.data.by_name import load_test_split
 from equicaps.images import preparation as road
 from equicaps.inference import Canonicalizer, Card, PoseModel, audit, export
 from equicaps.models import GroupCapsNet
@@ -17,9 +17,8 @@ from equicaps.serve.pictures import fitted, read_upload
 
 ODD = [(41, 30), (9, 20), (28, 27)]
 """Heights and widths that differ by an odd number."""
-SIZES = [*ODD, (29, 41), (40, 40), (37, 37), (1, 1)]
-"""Larger and smaller than the frame, and equal to it. None is 32x32: that is the size of the network's own input, and
-images that have it count as prepared."""
+SIZES = [*ODD, (29, 41), (40, 40), (37, 37), (32, 32), (1, 1)]
+"""Larger and smaller than the frame, equal to it, and equal to the network's own input."""
 KINDS = {"grey": ((), np.uint8), "colour": ((3,), np.uint8), "16 bit": ((), np.uint16), "transparent": ((4,), np.uint8)}
 FORMATS = [(1, 28), (3, 27)]
 """Channels and frame; the network takes 32x32."""
@@ -109,9 +108,11 @@ class Reader:
 
     def _data(self, model, array):
         self._saved(array)
-        return load_folder(self.folder, size=model.format.frame, channels=model.format.channels).test.take([0])
+        return load_test_split(str(self.folder), model.format).take([0])
 
 
+TENSORS = ("tensor", "upright", "canonicalizer")
+"""Readers that hand a tensor to the model."""
 READERS = [name for name in vars(Reader) if not name.startswith("_")]
 
 
@@ -160,8 +161,18 @@ def test_preparing_commutes_with_quarter_turns(readers, models, name, kind):
 def test_every_reader_prepares_an_image_as_a_prediction_does(readers, models, name, kind):
     for size in SIZES:
         for model in models:
+            if size == (32, 32) and name in TENSORS:
+                continue  # prepared already
             array = image(kind, size)
             check_alike(readers[name](model, array), readers["numpy"](model, array), model, array)
+
+
+def test_only_a_tensor_of_the_networks_shape_counts_as_prepared(models):
+    for model in models:
+        array = image("colour" if model.format.channels == 3 else "grey", (32, 32))
+        given = _tensor(array) if array.ndim == 3 else _tensor(array)[None, None]
+        assert torch.equal(model.prepare(given), given.float() / 255)
+        assert (model.prepare(array) - model.prepare(given)).abs().max() > 0.1
 
 
 def floor_margins(images, height, width):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 
 import equicaps
@@ -114,6 +115,16 @@ def test_quarter_turns_move_pixels_and_nothing_else():
         assert torch.equal(after, quarter(before, k if k != 2 else 2))
     some = rotate(images, torch.full((4,), 30.0))
     torch.testing.assert_close(some, rotate(images, torch.full((4,), 30.0)))
+
+
+def test_images_of_any_kind_are_taken(model, images):
+    """As by :meth:`PoseModel.predict`; control: another image gives another result."""
+    canonical = equicaps.Canonicalizer(model)
+    array = images[0, 0].mul(255).round().byte().numpy()
+    of_tensor = canonical(torch.from_numpy(array))
+    for same in (array, Image.fromarray(array), [array]):
+        torch.testing.assert_close(canonical(same), of_tensor)
+    assert (canonical(images[1]).images - of_tensor.images).abs().max() > 0.1
 
 
 def test_vectors_are_rotated_counter_clockwise_and_not_mirrored(model):

@@ -45,7 +45,7 @@ class LoadedWhenRun(TyperGroup):
 app = typer.Typer(
     name="equicaps",
     cls=LoadedWhenRun,
-    help="Networks whose answers do not change when the input is rotated, and which say how it was rotated.",
+    help="Classify images and predict how they are rotated; rotations by 90 degrees change no prediction.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -66,7 +66,7 @@ Version = Annotated[bool, typer.Option("--version", callback=_version, is_eager=
 
 @app.callback()
 def equicaps(version: Version = False) -> None:
-    """Networks whose answers do not change when the input is rotated, and which say how it was rotated."""
+    """Classify images and predict how they are rotated; rotations by 90 degrees change no prediction."""
 
 
 if __name__ == "__main__":

@@ -27,8 +27,9 @@ def predict(
 ) -> None:
     """Classify images and read their angles.
 
-    The angle is in degrees, counter-clockwise as you see the image, from the upright position of the class. It is
-    exact under rotations by 90 degrees. "By agreement" is the capsules' own answer: the class whose votes agree most.
+    The angle is in degrees, counter-clockwise as you see the image, from the upright position of the class. If you
+    rotate the image by 90 degrees, the angle follows exactly, up to rounding; in between it is approximate. "By
+    agreement" is the capsules' own answer: the class whose votes agree most.
 
     `equicaps predict seven.png --save arrows`
 

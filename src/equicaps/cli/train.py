@@ -12,6 +12,7 @@ from rich.console import Console
 from equicaps.cli.processes import first_process_reports, is_first, launch
 from equicaps.cli.progress import TrainingBar, describe
 from equicaps.cli.reporting import FAILED, reported, settings_reported
+from equicaps.cli.terminal import DATA_HELP
 from equicaps.errors import UsageError
 from equicaps.inference.model_files import MODEL
 from equicaps.models import PRESETS
@@ -37,7 +38,7 @@ def _option(text: str, default: object = None) -> Any:
 
 @first_process_reports()
 def train(
-    data: Annotated[str, typer.Argument(help="digits (in the package), mnist, galaxies, or a FOLDER of classes.")],
+    data: Annotated[str, typer.Argument(help=DATA_HELP)],
     preset: Annotated[str | None, _option(f"The network: {', '.join(PRESETS)}.", DEFAULTS.model.preset)] = None,
     out: Annotated[Path | None, _option("The folder to write to.", "runs/DATA-PRESET")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the training in --out, if there is one.")] = False,

@@ -23,7 +23,7 @@ from equicaps.cli.terminal import (
 from equicaps.drawing import Pair, contact_sheet
 from equicaps.errors import UsageError
 from equicaps.images.decode import find_images, open_image
-from equicaps.images.pictures import SUFFIXES, encoded, rotate_back, suffix
+from equicaps.images.pictures import LOSSLESS_SUFFIXES, encoded, rotate_back, suffix
 from equicaps.inference import Answer, PoseModel, load
 from equicaps.inference.prediction import format_angle
 
@@ -80,7 +80,7 @@ def upright(
         sheet = new_file(out / SHEET, force=force, inputs=files)
         targets = _targets(files, images, out)
         for stem in targets.values():
-            for kind in SUFFIXES:
+            for kind in LOSSLESS_SUFFIXES:
                 new_file(stem.with_name(stem.name + kind), force=force, inputs=files)
     failures: list[tuple[Path, OSError]] = []
     done: list[Rotated] = []

@@ -125,10 +125,10 @@ def _beside(folder: Path, parts: Sequence[str]) -> list[str]:
 
 
 def _classes(folder: Path) -> Files:
-    from equicaps.images.decode import SUFFIXES
+    from equicaps.images.decode import IMAGE_SUFFIXES
 
     classes = {
-        entry.name: sorted(file for file in _files(entry) if file.suffix.lower() in SUFFIXES)
+        entry.name: sorted(file for file in _files(entry) if file.suffix.lower() in IMAGE_SUFFIXES)
         for entry in sorted(folder.iterdir())
         if entry.is_dir() and _visible(entry, folder)
     }
@@ -139,7 +139,7 @@ def _classes(folder: Path) -> Files:
         if not is_printable(name):
             raise UsageError(f"{folder}: the folder {name!r} has characters that cannot be printed; rename it.")
         if not files:
-            kinds = ", ".join(sorted(SUFFIXES))
+            kinds = ", ".join(sorted(IMAGE_SUFFIXES))
             raise UsageError(f"{folder / name} holds no image ({kinds}); add some or remove the folder.")
     return classes
 
@@ -191,9 +191,9 @@ def _visible(path: Path, root: Path) -> bool:
 
 
 def _ignored(folder: Path) -> int:
-    from equicaps.images.decode import SUFFIXES
+    from equicaps.images.decode import IMAGE_SUFFIXES
 
-    return sum(file.suffix.lower() not in SUFFIXES for file in _files(folder))
+    return sum(file.suffix.lower() not in IMAGE_SUFFIXES for file in _files(folder))
 
 
 def _read(

@@ -40,7 +40,7 @@ Fields = dict[str, NDArray[Any]]
 def load_galaxies(
     split: Literal["train", "valid", "test"], root: str | Path | None = None, *, crop: int = 64, size: int = 32
 ) -> Dataset:
-    """The 1,758 training, 200 validation or 200 test sources, verified by sha256 and prepared by :func:`prepare`.
+    """The 1,758 training, 200 validation or 200 test sources, verified, then prepared by :func:`prepare_cutouts`.
 
     Args:
         split: of the official division, with the labels from the literature.
@@ -54,7 +54,7 @@ def load_galaxies(
     chosen = fields["split"] == split
     return Dataset(
         f"FIRST radio galaxies ({split})",
-        prepare(torch.from_numpy(fields["images"][chosen]), crop=crop, size=size),
+        prepare_cutouts(torch.from_numpy(fields["images"][chosen]), crop=crop, size=size),
         torch.from_numpy(fields["labels"][chosen].astype(np.int64)),
         CLASSES,
         f"the middle {crop}x{crop} pixels averaged to {size}x{size}, black outside a disc, square root of intensity",
@@ -62,7 +62,9 @@ def load_galaxies(
     )
 
 
-def prepare(cutouts: UInt8[Tensor, "n side side"], *, crop: int, size: int) -> Float[Tensor, "n 1 {size} {size}"]:
+def prepare_cutouts(
+    cutouts: UInt8[Tensor, "n side side"], *, crop: int, size: int
+) -> Float[Tensor, "n 1 {size} {size}"]:
     """The central part of each cutout as a network sees it; commutes with quarter turns up to rounding.
 
     It is averaged in blocks and black outside the inscribed disc, so that a rotated image shows neither more nor less
@@ -77,7 +79,7 @@ def prepare(cutouts: UInt8[Tensor, "n side side"], *, crop: int, size: int) -> F
     side = cutouts.shape[-1]
     if not (0 < crop <= side and (side - crop) % 2 == 0 and size > 0 and crop % size == 0):
         raise ValueError(
-            f"prepare: `crop` must be at most {side}, differ from it by an even number, and be a multiple of "
+            f"prepare_cutouts: `crop` must be at most {side}, differ from it by an even number, and be a multiple of "
             f"`size`; but `crop` is {crop} and `size` is {size}."
         )
     margin = (side - crop) // 2

@@ -1,11 +1,11 @@
 """Where data files are: in an explicit folder, in EQUICAPS_DATA or in the user's cache, to which they are fetched."""
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from equicaps._cache import cache_folder
 from equicaps._files import lock_folder
 from equicaps.data.fetch import Source, fetch
 from equicaps.errors import FetchError, NotFoundError
@@ -25,14 +25,6 @@ class Collection(NamedTuple):
     folder: str
     sources: Callable[[Sequence[str]], Mapping[str, Source]]
     instead: str = ""
-
-
-def cache_folder() -> Path:
-    """``EQUICAPS_CACHE``, or the folder ``equicaps`` where this system keeps caches."""
-    if given := os.environ.get("EQUICAPS_CACHE"):
-        return Path(given).expanduser()
-    system = {"darwin": "~/Library/Caches", "win32": os.environ.get("LOCALAPPDATA")}.get(sys.platform)
-    return Path(os.environ.get("XDG_CACHE_HOME") or system or "~/.cache").expanduser() / "equicaps"
 
 
 def locate(collection: Collection, files: Sequence[str], root: str | Path | None = None) -> list[Path]:

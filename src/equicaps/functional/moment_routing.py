@@ -78,10 +78,7 @@ def moment_route(
         heard, count = torch.cat((x @ voices, y @ voices), dim=-1), voices.sum(-2, keepdim=True).expand_as(total)
     else:
         heard, count = resultant, total
-    distance = (
-        (count - (poses * heard).sum(-1, keepdim=True))
-        / 2
-        * safe_reciprocal(count, noise_floor(count, OPPOSED_WEIGHTS))
-    )
+    apart = (count - (poses * heard).sum(-1, keepdim=True)) / 2
+    distance = apart * safe_reciprocal(count, noise_floor(count, OPPOSED_WEIGHTS))
     defined = group.presence(poses) * evidence(total)
     return MomentRouting(poses, Linear()(-distance).squeeze(-1) * defined)

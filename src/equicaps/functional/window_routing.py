@@ -10,6 +10,7 @@ from torch import Tensor
 from equicaps._checks import check_alike, check_floating, check_window_grid
 from equicaps.functional.alignment import align, mean_pose, window_positions, windows
 from equicaps.functional.capsules import Capsules
+from equicaps.functional.fused_routing import fused_route, fused_route_fits
 from equicaps.functional.moment_routing import MomentRouting, moment_route
 from equicaps.functional.planar_routing import PlanarRouting, planar_mean_pose, planar_route
 from equicaps.functional.routing import Agreement, Routing, check_options, route
@@ -64,8 +65,9 @@ def route_windows(
     ================ ============= =================== ======================================================
     group            σ             program             implementation
     ================ ============= =================== ======================================================
-    "unit complex"   "sigmoid"     eager               :func:`planar_route`: no vote is kept in memory, and
-                                                       windows without activity are skipped
+    "unit complex"   "sigmoid"     eager, where        :func:`fused_route`, a compiled kernel: votes never leave
+                                   fused_route_fits    the cache, and windows without activity are skipped
+    "unit complex"   "sigmoid"     eager               :func:`planar_route`: the same in torch
     "unit complex"   "linear"      any                 :func:`moment_route`: one sweep over the votes,
                                                        whatever the number of iterations
     any              any           any                 :func:`route`: Algorithm 1 as it is written
@@ -99,15 +101,11 @@ def route_windows(
     if forms == ("unit complex", "sigmoid") and not torch.compiler.is_compiling():
         active = _active_windows(capsules, kernel_size, stride)
         features = _planar_features(group, generator, active.poses, kernel_size)
-        planar = planar_route(
-            features,
-            generator.weight,
-            active.poses,
-            active.activations,
-            iterations=iterations,
-            sigma=sigma,
-            agreement=agreement,
-        )
+        given = (features, generator.weight, active.poses, active.activations)
+        if fused_route_fits(features, generator.weight, iterations, agreement):
+            planar = fused_route(*given, iterations=iterations, sigma=sigma)
+        else:
+            planar = planar_route(*given, iterations=iterations, sigma=sigma, agreement=agreement)
         return _on_grid(planar, active)
     votes = window_votes(group, generator, capsules.poses, kernel_size=kernel_size, stride=stride)
     inputs = window_activations(capsules.activations, kernel_size=kernel_size, stride=stride)

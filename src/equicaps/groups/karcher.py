@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from equicaps._checks import check_alike, check_count, check_floating, check_mean
+from equicaps._checks import check_alike, check_count, check_floating, check_weighted_elements
 from equicaps.groups.base import Group
 from equicaps.numerics import evidence, weighted_mean
 
@@ -44,7 +44,7 @@ def karcher_mean(
     check_floating(where, "elements", elements)
     check_floating(where, "weights", weights)
     check_alike(where, {"elements": elements, "weights": weights})
-    check_mean(group, where, elements, weights)
+    check_weighted_elements(group, where, elements, weights)
     batch = torch.broadcast_shapes(elements.shape[:-2], weights.shape[:-1])
     elements, weights = elements.expand(*batch, -1, -1), weights.expand(*batch, -1)
     heaviest = weights.argmax(-1)[..., None, None].expand(*batch, 1, group.dim)

@@ -17,7 +17,7 @@ try:
 except ImportError as error:
     raise MissingPackageError("Image files need Pillow: pip install 'equicaps[data]'.") from error
 
-SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".pbm"})
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".pbm"})
 MEGAPIXELS = 50
 """Larger images are refused before they are decoded, because a small file can unpack to gigabytes."""
 
@@ -34,10 +34,14 @@ def find_images(paths: Sequence[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
-            inside = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+            inside = sorted(
+                file for file in path.rglob("*") if file.suffix.lower() in IMAGE_SUFFIXES and file.is_file()
+            )
             inside = [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
             if not inside:
-                raise NotFoundError(f"{path} holds no image; expected files ending in {', '.join(sorted(SUFFIXES))}.")
+                raise NotFoundError(
+                    f"{path} holds no image; expected files ending in {', '.join(sorted(IMAGE_SUFFIXES))}."
+                )
             found |= dict.fromkeys(inside)
         elif path.exists():
             found[path] = None

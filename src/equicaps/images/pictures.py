@@ -60,9 +60,10 @@ def encoded(picture: Image.Image) -> bytes:
     return file.getvalue()
 
 
-SUFFIXES = (".png", ".tiff")
+LOSSLESS_SUFFIXES = (".png", ".tiff")
 
 
 def suffix(picture: Image.Image) -> str:
-    """The suffix of the file that :func:`encoded` makes of this picture, one of :data:`SUFFIXES`."""
-    return SUFFIXES[0] if picture.mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16") else SUFFIXES[1]
+    """The suffix of the file that :func:`encoded` makes of this picture, one of :data:`LOSSLESS_SUFFIXES`."""
+    held_by_png = picture.mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
+    return LOSSLESS_SUFFIXES[0 if held_by_png else 1]

@@ -45,7 +45,13 @@ class ImageFormat:
 
 
 def prepare(images: Images, to: ImageFormat) -> Float[Tensor, "n {to.channels} {to.size} {to.size}"]:
-    """Convert images of any kind, size and colour to a network's format."""
+    """Convert images of any kind, size and colour to a network's format.
+
+    A tensor that already has the network's number of channels and its size counts as prepared; everything else,
+    files of that size too, goes through :func:`fit`.
+    """
+    if isinstance(images, Tensor) and images.ndim == 4 and tuple(images.shape[1:]) == (to.channels, to.size, to.size):
+        return read(images)[0]
     return torch.cat([fit(batch, to) for batch in read(images)])
 
 
@@ -90,10 +96,10 @@ def fit(
 ) -> Float[Tensor, "n {to.channels} {to.size} {to.size}"]:
     """Convert the channels, pad to a square, resize to the frame and pad to the network's size.
 
-    Images that already have the network's size or the frame's are not resampled.
+    Images of the frame's size are not resampled.
     """
     images = square(with_channels(images, to.channels))
-    if images.shape[-1] not in (to.size, to.frame):
+    if images.shape[-1] != to.frame:
         sides, precise = (to.frame, to.frame), images.double()  # float32 rounds the weights of both ends differently
         images = F.interpolate(precise, sides, mode="bilinear", antialias=True, align_corners=False).to(images.dtype)
     return pad_to(images, to.size, to.size)

@@ -180,7 +180,7 @@ def layers_at_angle(model: PoseModel, data: Dataset, degrees: int) -> list[Layer
     found = []
     for number, (before, after) in enumerate(zip(still, turned, strict=True), 1):
         inside = _disc(before.activations)
-        expected = turn_capsules(before, angles)
+        expected = rotate_capsules(before, angles)
         apart = after.activations - expected.activations
         weighted, expected_poses = _weighted(after), expected.poses  # the latter are weighted already
         found.append(
@@ -195,7 +195,7 @@ def layers_at_angle(model: PoseModel, data: Dataset, degrees: int) -> list[Layer
     return found
 
 
-def turn_capsules(capsules: Capsules, degrees: Float[Tensor, " batch"]) -> Capsules:
+def rotate_capsules(capsules: Capsules, degrees: Float[Tensor, " batch"]) -> Capsules:
     """Rotate capsules on a grid, positions and poses, by interpolation; returns poses weighted by their activations."""
     batch, count = capsules.activations.shape[:2]
     places = torch.cat((capsules.activations, _weighted(capsules).movedim(-1, 1).flatten(1, 2)), dim=1)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from equicaps.images import rotate
-from equicaps.images.preparation import read_batch, square
+from equicaps.images.preparation import Images, read_batch, square
 from equicaps.inference.model import PoseModel
 
 Returns = Literal["invariant", "maps", "vectors"]
@@ -60,7 +60,7 @@ class Canonicalizer(nn.Module):
         self.model.eval()
         return self
 
-    def forward(self, images: Tensor) -> Any:
+    def forward(self, images: Images) -> Any:
         """The backbone's answer, rotated back if necessary, or :class:`Upright` without a backbone."""
         canonical = self.upright(images)
         if self.backbone is None:
@@ -68,7 +68,7 @@ class Canonicalizer(nn.Module):
         answer = self.backbone(canonical.images)
         return answer if self.returns == "invariant" else self.back(answer, canonical.angles)
 
-    def upright(self, images: Tensor) -> Upright:
+    def upright(self, images: Images) -> Upright:
         """Pad images to squares and rotate them upright; takes what :meth:`PoseModel.predict` takes, of one size."""
         originals = read_batch(images)
         angles = self.model.predict(originals.detach()).angles.nan_to_num(0.0).to(originals)
@@ -98,7 +98,7 @@ class Canonicalizer(nn.Module):
 
 
 def rotate_maps(maps: Tensor, degrees: Float[Tensor, " n"]) -> Tensor:
-    """Like :func:`equicaps.images.rotate`, but quarter turns come last: the reverse of the steps that set upright."""
+    """Like :func:`equicaps.images.rotate`, but quarter turns come last: the steps of rotating upright, reversed."""
     quarters = torch.round(degrees / 90)
     interpolated = rotate(maps, degrees - 90 * quarters)
     return rotate(interpolated, 90 * quarters)

@@ -131,8 +131,7 @@ class PoseModel(nn.Module):
         parameter = next(self.parameters())
         with eval_mode(self):
             outputs = [self.network.classify(part.to(parameter)) for part in ready.split(batch_size)]
-        parts = zip(*(output[:3] for output in outputs), strict=True)
-        return CapsOutput(*(torch.cat(part).float().cpu() for part in parts))
+        return CapsOutput.cat(outputs).map(lambda tensor: tensor.float().cpu())
 
     def __repr__(self) -> str:
         channels, size = self.format.channels, self.image_size

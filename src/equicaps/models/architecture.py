@@ -27,10 +27,6 @@ class Architecture:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return GroupCapsNet.from_preset(
-                self.preset,
-                num_classes=self.num_classes,
-                in_channels=self.in_channels,
-                image_size=self.image_size,
-                pad=self.pad,
-                decoder=self.decoder,
-            )
+                self.preset, num_classes=self.num_classes, in_channels=self.in_channels,
+                image_size=self.image_size, pad=self.pad, decoder=self.decoder,
+            )  # fmt: skip

@@ -1,8 +1,9 @@
 """The output of a network."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -25,6 +26,12 @@ class CapsOutput(NamedTuple):
         """Apply one function to every tensor, for example to move them to a device or convert their dtype."""
         reconstruction = None if self.reconstruction is None else function(self.reconstruction)
         return CapsOutput(function(self.scores), function(self.activations), function(self.poses), reconstruction)
+
+    @staticmethod
+    def cat(outputs: "Sequence[CapsOutput]") -> "CapsOutput":
+        """Join the class capsules of several batches, without reconstructions."""
+        parts = zip(*(output[:3] for output in outputs), strict=True)
+        return CapsOutput(*(torch.cat(part) for part in parts))
 
 
 def identity_poses(images: Tensor, capsules: int, height: int, width: int) -> Float[Tensor, "b m h w 2"]:

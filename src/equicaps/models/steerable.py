@@ -116,16 +116,9 @@ class SteerableNet(nn.Module):
 
 def _layer(width: int, order: int, block: Block, *, needs_pose: bool) -> SteerableCapsules2d:
     return SteerableCapsules2d(
-        width,
-        block.capsules,
-        block.kernel_size,
-        stride=block.stride,
-        padding=block.padding,
-        pool=block.pool,
-        in_order=order,
-        out_order=block.order,
-        needs_pose=needs_pose,
-    )
+        width, block.capsules, block.kernel_size, stride=block.stride, padding=block.padding, pool=block.pool,
+        in_order=order, out_order=block.order, needs_pose=needs_pose,
+    )  # fmt: skip
 
 
 def average(capsules: Capsules) -> Capsules:

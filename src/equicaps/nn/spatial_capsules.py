@@ -66,12 +66,7 @@ class SpatialCapsules2d(nn.Module):
                 "SpatialCapsules2d: `group` must act on the plane (point_dim == 2), such as SO2(), SE2(), Scale(2) or "
                 f"GL(2), but is {group!r}."
             )
-        sizes = {
-            "in_capsules": in_capsules,
-            "out_capsules": out_capsules,
-            "kernel_size": kernel_size,
-            "stride": stride,
-        }
+        sizes = {"in_capsules": in_capsules, "out_capsules": out_capsules, "kernel_size": kernel_size, "stride": stride}
         for name, value in sizes.items():
             check_count("SpatialCapsules2d", name, value)
         if not isinstance(kernel, TransformKernel):
@@ -103,15 +98,9 @@ class SpatialCapsules2d(nn.Module):
     def forward(self, capsules: Capsules) -> Capsules:
         """Capsules on a grid to capsules on the next, coarser one."""
         return route_windows(
-            self.group,
-            self.generator,
-            capsules,
-            kernel_size=self.kernel_size,
-            stride=self.stride,
-            iterations=self.iterations,
-            sigma=self.sigma,
-            agreement=self.agreement,
-        )
+            self.group, self.generator, capsules, kernel_size=self.kernel_size, stride=self.stride,
+            iterations=self.iterations, sigma=self.sigma, agreement=self.agreement,
+        )  # fmt: skip
 
     def votes(self, poses: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b y x m n d"]:
         """The votes of every window, its n = c·k inputs sorted by capsule, then by position in reading order."""
@@ -122,13 +111,9 @@ class SpatialCapsules2d(nn.Module):
         poses, activations = capsules
         inputs = window_activations(activations, kernel_size=self.kernel_size, stride=self.stride)
         return route(
-            self.group,
-            self.votes(poses),
-            inputs,
-            iterations=self.iterations,
-            sigma=self.sigma,
+            self.group, self.votes(poses), inputs, iterations=self.iterations, sigma=self.sigma,
             agreement=self.agreement,
-        )
+        )  # fmt: skip
 
     def extra_repr(self) -> str:
         """The mathematical signature."""

@@ -71,12 +71,8 @@ class SteerableCapsules2d(nn.Module):
         for name, value in (("in_order", in_order), ("padding", padding)):
             if not isinstance(value, int) or value < 0:
                 raise ValueError(f"SteerableCapsules2d: `{name}` must be a whole number, 0 or more, but is {value!r}.")
-        self.in_capsules, self.out_capsules, self.kernel_size, self.stride = (
-            in_capsules,
-            out_capsules,
-            kernel_size,
-            stride,
-        )
+        self.in_capsules, self.out_capsules = in_capsules, out_capsules
+        self.kernel_size, self.stride = kernel_size, stride
         self.in_order, self.out_order, self.pool = in_order, out_order, pool
         self.padding, self.needs_pose = padding, needs_pose
         basis = steerable_basis(kernel_size, in_order, out_order).to(torch.get_default_dtype())
@@ -135,12 +131,9 @@ class SteerableCapsules2d(nn.Module):
         responses = self._convolve(self._maps(capsules), kernel)
         first = self._first(responses)
         poses = self._poses(first)
-        agreement = self._agreement(capsules, self._first(kernel.unsqueeze(0)).squeeze(0), first) * SO2().presence(
-            poses
-        )
-        return Capsules(poses, agreement), self._features(
-            poses if at is None else self._given(at, responses), responses
-        )
+        agreement = self._agreement(capsules, self._first(kernel.unsqueeze(0)).squeeze(0), first)
+        features = self._features(poses if at is None else self._given(at, responses), responses)
+        return Capsules(poses, agreement * SO2().presence(poses)), features
 
     def _first(self, responses: Tensor) -> Tensor:
         """The rows of Y_1."""

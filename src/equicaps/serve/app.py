@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
-import equicaps
+from equicaps import __version__
 from equicaps.serve.limits import Guard
 from equicaps.serve.messages import About, Picture, Question, Reply
 from equicaps.serve.playground import Playground
@@ -44,7 +44,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 def make_app(playground: Playground) -> FastAPI:
     """The web application around one model; ``/openapi.json`` describes it."""
-    app = FastAPI(title="equicaps", version=equicaps.__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(title="equicaps", version=__version__, docs_url=None, redoc_url=None)
     app.add_middleware(Guard)
     app.add_exception_handler(RequestValidationError, _explain)
     for path, (name, media_type) in FILES.items():

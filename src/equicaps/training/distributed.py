@@ -81,7 +81,9 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
         try:
             torch.zeros(1, device=name)
         except (RuntimeError, AssertionError) as error:
-            raise UsageError(f"there is no device {name!r} here: {str(error).splitlines()[0]}") from error
+            raise UsageError(
+                f"there is no device {name!r} here ({str(error).splitlines()[0]}): choose auto or cpu."
+            ) from error
         return torch.device(name, local_rank) if name == "cuda" else torch.device(name)
     if torch.cuda.is_available():
         return torch.device("cuda", local_rank % torch.cuda.device_count())

@@ -14,7 +14,7 @@ from torch import nn
 from equicaps._files import lock_folder, prepare_folder
 from equicaps.data import Dataset
 from equicaps.errors import UsageError
-from equicaps.images import Augmentation
+from equicaps.images.preparation import ImageFormat, fit
 from equicaps.inference.model_files import MODEL, save_model
 from equicaps.metrics import class_zeros, on_cpu
 from equicaps.models import GroupCapsNet
@@ -213,14 +213,18 @@ class _Run:
                    "figures": self.curve[-1] if self.curve else {}, "processes": self.world.size}  # fmt: skip
         write_result(self.folder, content)
         if isinstance(trainer.best, GroupCapsNet):
-            card = {"data": self.data.name, "zeros": self._zeros(), "frame": self.data.images.shape[-1],
+            card = {"data": self.data.name, "zeros": self._zeros(), "frame": self._frame(),
                     "background": self.data.background}  # fmt: skip
             save_model(self.folder / MODEL, trainer.best, {**content, **card})
 
+    def _frame(self) -> int:
+        """The side to which a prediction resizes images: that of the training images, once they are square."""
+        return max(self.data.images.shape[-2:])
+
     def _zeros(self) -> list[float]:
-        """The angles that the network gives to upright images, here some training images without augmentation."""
+        """The angles that the network gives to upright images, here some training images, prepared for prediction."""
         some = self.data.some(self.config.intervals.evaluation_images)
-        ready = Augmentation(self.config.model.image_size)(some.images).images
+        ready = fit(some.images, ImageFormat(some.images.shape[1], self.config.model.image_size, self._frame()))
         network = on_cpu(self.trainer.best.eval())
         return class_zeros(network, ready, some.labels, classes=len(some.classes))
 

@@ -31,7 +31,7 @@ class RecentSteps:
         self._seconds: list[float] = []
 
     def add(self, figures: StepFigures, seconds: float) -> None:
-        """Count a step that took so many seconds."""
+        """Record the figures of a step and the seconds that it took."""
         self._rows.append(figures)
         self._seconds = [*self._seconds, seconds][-SPEED_STEPS:]
 

@@ -1,0 +1,97 @@
+"""C code beside Python: compiled on first use by the system's compiler, kept in the user's cache, loaded with ctypes.
+
+Nothing is compiled at installation. Without a compiler, or where anything goes wrong, there is no library, one line in
+the log says so, and the callers use their implementation in torch. A library is kept under a key of its source, its
+flags, the compiler and the CPU, and answers with that key when it is loaded, so that a stale one is never used.
+"""
+
+import ctypes
+import functools
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+
+from equicaps._cache import cache_folder
+
+_log = logging.getLogger(__name__)
+_FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC")
+"""No -ffast-math: the order of sums matters, see the source."""
+_LANES = {"avx512f": 16, "avx2": 8}
+"""Instruction set -> floats in a vector; the best that the CPU has. Fused multiply-add comes with both."""
+_TIMEOUT = 120.0  # seconds
+
+
+@functools.cache
+def library(name: str) -> ctypes.CDLL | None:
+    """The library of ``functional/NAME.c``, compiled now if necessary; None where it cannot be had."""
+    try:
+        return _load(name)
+    except (OSError, subprocess.SubprocessError, LookupError) as error:
+        reason = str(getattr(error, "stderr", None) or error).strip() or type(error).__name__
+        what = name.replace("_", " ")
+        _log.warning(
+            "%s runs in torch, several times slower, because its fast version cannot be compiled here (%s).",
+            what, reason.splitlines()[0],
+        )  # fmt: skip
+        return None
+
+
+def _load(name: str) -> ctypes.CDLL:
+    compiler = next(
+        (found for word in (os.environ.get("CC"), "cc", "gcc", "clang") if word and (found := shutil.which(word))), None
+    )
+    if compiler is None:
+        raise LookupError("no C compiler was found; install gcc or clang, or name one in CC")
+    cpu = _cpu()
+    lanes = next((width for feature, width in _LANES.items() if feature in cpu.split()), None)
+    if lanes is None:
+        raise LookupError("this CPU has neither AVX2 nor AVX-512")
+    source = (files("equicaps.functional") / f"{name}.c").read_bytes()
+    version = subprocess.run(
+        [compiler, "--version"], capture_output=True, text=True, timeout=_TIMEOUT, check=True
+    ).stdout
+    flags = (*_FLAGS, f"-DLANES={lanes}")
+    key = hashlib.sha256(b"\0".join((source, repr((flags, version, cpu)).encode()))).hexdigest()[:32]
+    folder = cache_folder() / "kernels"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / f"{name}-{key}.so"
+    if not _is_ours(path):
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            built = Path(scratch) / path.name
+            given = Path(scratch) / f"{name}.c"
+            given.write_bytes(source)
+            subprocess.run(
+                [compiler, *flags, f'-DKEY="{key}"', "-o", str(built), str(given), "-lm"],
+                capture_output=True, text=True, timeout=_TIMEOUT, check=True,
+            )  # fmt: skip
+            os.replace(built, path)
+    loaded = ctypes.CDLL(str(path))
+    loaded.key.restype = ctypes.c_char_p
+    if loaded.key() != key.encode():
+        path.unlink()
+        raise LookupError(f"{path} was not what its name says and has been removed; the next program compiles it again")
+    return loaded
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether the file is there and nobody else could have written it."""
+    if not path.exists():
+        return False
+    status = path.stat()
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+
+
+def _cpu() -> str:
+    """What the code is compiled for: the CPU's features where Linux lists them."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    features = next((line.partition(":")[2] for line in lines if line.startswith(("flags", "Features"))), "")
+    return f"{platform.machine()} {features}"
