@@ -276,3 +276,17 @@ def test_explain_gives_the_output_and_the_capsules_of_every_layer(name):
     for found, expected in zip(layers, net.capsules(images), strict=True):
         assert torch.equal(found.poses, expected.poses)
         assert torch.equal(found.activations, expected.activations)
+
+
+@pytest.mark.parametrize("layer", range(5))
+def test_the_papers_features_are_weighted_by_the_agreement_of_every_layer(layer):
+    """Half of the agreement in a layer gives half of the scores, because there are no biases."""
+    body, images = network("paper").body, torch.rand(2, 1, 32, 32)
+    for convolution in body.convolutions:
+        torch.nn.init.zeros_(convolution.bias)
+    capsules = body.capsules(images)
+    before = body.answer(images, capsules).scores
+    poses, activations = capsules[layer]
+    capsules[layer] = Capsules(poses, activations / 2)
+    assert before.abs().max() > 0
+    torch.testing.assert_close(body.answer(images, capsules).scores, before / 2)

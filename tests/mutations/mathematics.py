@@ -257,7 +257,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *mutants_of(
         "src/equicaps/models/paper.py",
-        ("models/test_network.py",),
+        ("models/test_network.py::test_the_papers_features_are_weighted_by_the_agreement_of_every_layer",),
         (
             "the paper's features not weighted by agreement",
             "features = convolution(features, at) * activations",
