@@ -9,6 +9,7 @@ from equicaps.data import embedded_digits
 from equicaps.data.by_name import NAMES, load_test_split, load_training_splits
 from equicaps.data.catalogue import CATALOGUE
 from equicaps.errors import NotFoundError
+from equicaps.images import ImageFormat
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def test_a_training_leaves_the_test_split_alone_where_there_is_a_validation_spli
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_test_split_is_that_of_the_catalogue(name, loaded):
-    load_test_split(name, size=32, channels=1)
+    load_test_split(name, ImageFormat(1, 32, 32))
     assert loaded == [(name, "test")]
 
 
@@ -39,11 +40,11 @@ def test_a_folder_is_fitted_to_the_given_size_and_channels(tmp_path):
         Image.new("RGB", (8, 8), (0, 0, 50 * number)).save(tmp_path / f"{number % 2}" / f"{number}.png")
     splits = load_training_splits(str(tmp_path), size=16)
     assert splits.train.images.shape[1:] == (3, 16, 16)
-    assert load_test_split(str(tmp_path), size=12, channels=1).images.shape[1:] == (1, 12, 12)
+    assert load_test_split(str(tmp_path), ImageFormat(1, 16, 12)).images.shape[1:] == (1, 16, 16)
 
 
 @pytest.mark.parametrize("load", [lambda name: load_training_splits(name, size=32),
-                                  lambda name: load_test_split(name, size=32, channels=1)])  # fmt: skip
+                                  lambda name: load_test_split(name, ImageFormat(1, 32, 32))])  # fmt: skip
 def test_an_unknown_name_is_refused_with_the_known_ones(load):
     with pytest.raises(
         NotFoundError, match=r"'nowhere' is neither a data set \(digits, mnist, galaxies\) nor a folder"
