@@ -155,6 +155,16 @@ static void copy_in(const float *source, long rows, long row, long from, long co
   }
 }
 
+/* All inputs of some windows, one after the other; returns how many windows there are. */
+static long copy_block(const layer *l, long from, const float *features, const float *poses, const float *activations,
+                       const float *voices, const float *counts, float *to) {
+  const long n = K * l->capsules, count = l->windows - from < LANES ? l->windows - from : LANES;
+  const float *source[] = {features, poses, activations, voices, counts};
+  const long rows[] = {K * l->features, 2 * n, n, n, 2};
+  for (int i = 0; i < 5; to += rows[i++] * LANES) copy_in(source[i], rows[i], l->windows, from, count, to);
+  return count;
+}
+
 static void copy_out(const float *from, long rows, float *target, long row, long at, long count) {
   for (long r = 0; r < rows; r++, from += LANES) memcpy(target + r * row + at, from, sizeof(float) * count);
 }
@@ -202,12 +212,7 @@ INLINE void route_windows(const layer *l, const int iterations, const float *fea
   float *feature = scratch, *px = feature + K * l->features * LANES, *py = px + n * LANES, *a = py + n * LANES,
         *s = a + n * LANES, *number = s + n * LANES, *v = number + 2 * LANES;
   for (long from = 0; from < l->windows; from += LANES) {
-    long count = l->windows - from < LANES ? l->windows - from : LANES;
-    copy_in(features, K * l->features, l->windows, from, count, feature);
-    copy_in(poses, 2 * n, l->windows, from, count, px);
-    copy_in(activations, n, l->windows, from, count, a);
-    copy_in(voices, n, l->windows, from, count, s);
-    copy_in(counts, 2, l->windows, from, count, number);
+    copy_block(l, from, features, poses, activations, voices, counts, scratch);
     vec total = total_of(a, l->capsules);
     for (long m = 0; m < l->outputs; m++) {
       vec rx[K] = {}, ry[K] = {}, ex[K] = {}, ey[K] = {};
@@ -266,12 +271,7 @@ INLINE void route_back(const layer *l, const int iterations, const float *featur
         *s = a + n * LANES, *number = s + n * LANES, *da = number + 2 * LANES, *ds = da + n * LANES,
         *dpx = ds + n * LANES, *dpy = dpx + n * LANES, *d_number = dpy + n * LANES, *v = d_number + 2 * LANES;
   for (long from = first; from < last; from += LANES) {
-    long count = l->windows - from < LANES ? l->windows - from : LANES;
-    copy_in(features, K * l->features, l->windows, from, count, feature);
-    copy_in(poses, 2 * n, l->windows, from, count, px);
-    copy_in(activations, n, l->windows, from, count, a);
-    copy_in(voices, n, l->windows, from, count, s);
-    copy_in(counts, 2, l->windows, from, count, number);
+    long count = copy_block(l, from, features, poses, activations, voices, counts, scratch);
     memset(da, 0, sizeof(float) * (4 * n + 2) * LANES);
     vec total = total_of(a, l->capsules), d_count = ALL(0), d_inverse = ALL(0);
     for (long m = 0; m < l->outputs; m++) {
