@@ -229,6 +229,7 @@ ROAD = (
 BENEATH = {
     "numerics.py",
     "_checks.py",
+    "models/output.py",
     "nn/batch_norm.py",
     "groups/base.py",
     "cli/reporting.py",

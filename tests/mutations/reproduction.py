@@ -49,7 +49,7 @@ MUTANTS = (
     ),
     *mutants_of(
         "reproduction/pages.py",
-        ("reproduction/test_pages.py",),
+        ("reproduction/test_written_pages.py",),
         ("quick results let into tables", 'if record.get("quick"):', 'if record.get("quick") is None:'),
     ),
     *mutants_of(
