@@ -46,14 +46,9 @@ def fused_route_fits(
 
 @full_precision
 def fused_route(
-    features: Float[Tensor, "f k windows"],
-    weight: Float[Tensor, "e m c f"],
-    poses: Float[Tensor, "2 c k windows"],
-    activations: Float[Tensor, "c k windows"],
-    *,
-    iterations: int = 2,
-    sigma: Sigma = Sigmoid(),
-) -> PlanarRouting:
+    features: Float[Tensor, "f k windows"], weight: Float[Tensor, "e m c f"], poses: Float[Tensor, "2 c k windows"],
+    activations: Float[Tensor, "c k windows"], *, iterations: int = 2, sigma: Sigma = Sigmoid(),
+) -> PlanarRouting:  # fmt: skip
     """:func:`equicaps.functional.planar_route` where :func:`fused_route_fits`; equal up to rounding (a test).
 
     Quarter turns of a block give the same bits, since the kernel adds opposite positions first. The derivatives by the
