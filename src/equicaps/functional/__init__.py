@@ -7,7 +7,13 @@ from equicaps.functional.moment_routing import MomentRouting, moment_route
 from equicaps.functional.planar_routing import PlanarRouting, directions, planar_route
 from equicaps.functional.routing import Agreement, Routing, route
 from equicaps.functional.sigma import Linear, Sigma, Sigmoid, Softmax
-from equicaps.functional.sparse_convolution import agreement_pool, harmonic_convolution, spline_convolution
+from equicaps.functional.sparse_convolution import (
+    agreement_pool,
+    harmonic_convolution,
+    harmonic_window,
+    spline_convolution,
+    spline_window,
+)
 from equicaps.functional.spline import spline_basis
 from equicaps.functional.window_routing import Transformations, route_windows, window_activations, window_votes
 
@@ -28,6 +34,7 @@ __all__ = [
     "directions",
     "gradient_taps",
     "harmonic_convolution",
+    "harmonic_window",
     "image_poses",
     "mean_pose",
     "moment_route",
@@ -36,6 +43,7 @@ __all__ = [
     "route_windows",
     "spline_basis",
     "spline_convolution",
+    "spline_window",
     "window_activations",
     "window_positions",
     "window_votes",

@@ -17,6 +17,8 @@ import tempfile
 from importlib.resources import files
 from pathlib import Path
 
+from torch import Tensor
+
 from equicaps._cache import cache_folder
 
 _log = logging.getLogger(__name__)
@@ -24,6 +26,7 @@ _FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-shar
 """No -ffast-math: the order of sums matters, see the source."""
 _LANES = {"avx512f": 16, "avx2": 8}
 """Instruction set -> floats in a vector; the best that the CPU has. Fused multiply-add comes with both."""
+_SHARED = "vectors.h"
 _TIMEOUT = 120.0  # seconds
 
 
@@ -42,6 +45,11 @@ def library(name: str) -> ctypes.CDLL | None:
         return None
 
 
+def address(tensor: Tensor) -> ctypes.c_void_p:
+    """Where a tensor's values start, which must be contiguous."""
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
 def _load(name: str) -> ctypes.CDLL:
     compiler = next(
         (found for word in (os.environ.get("CC"), "cc", "gcc", "clang") if word and (found := shutil.which(word))), None
@@ -52,22 +60,22 @@ def _load(name: str) -> ctypes.CDLL:
     lanes = next((width for feature, width in _LANES.items() if feature in cpu.split()), None)
     if lanes is None:
         raise LookupError("this CPU has neither AVX2 nor AVX-512")
-    source = (files("equicaps.functional") / f"{name}.c").read_bytes()
+    sources = {file: (files("equicaps.functional") / file).read_bytes() for file in (f"{name}.c", _SHARED)}
     version = subprocess.run(
         [compiler, "--version"], capture_output=True, text=True, timeout=_TIMEOUT, check=True
     ).stdout
     flags = (*_FLAGS, f"-DLANES={lanes}")
-    key = hashlib.sha256(b"\0".join((source, repr((flags, version, cpu)).encode()))).hexdigest()[:32]
+    key = hashlib.sha256(b"\0".join((*sources.values(), repr((flags, version, cpu)).encode()))).hexdigest()[:32]
     folder = cache_folder() / "kernels"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{name}-{key}.so"
     if not _is_ours(path):
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             built = Path(scratch) / path.name
-            given = Path(scratch) / f"{name}.c"
-            given.write_bytes(source)
+            for file, source in sources.items():
+                (Path(scratch) / file).write_bytes(source)
             subprocess.run(
-                [compiler, *flags, f'-DKEY="{key}"', "-o", str(built), str(given), "-lm"],
+                [compiler, *flags, f'-DKEY="{key}"', "-o", str(built), str(Path(scratch) / f"{name}.c"), "-lm"],
                 capture_output=True, text=True, timeout=_TIMEOUT, check=True,
             )  # fmt: skip
             os.replace(built, path)

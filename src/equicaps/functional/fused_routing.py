@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from equicaps import numerics
-from equicaps.functional.compiled import library
+from equicaps.functional.compiled import address, library
 from equicaps.functional.planar_routing import PlanarRouting
 from equicaps.functional.planar_sweep import over_window
 from equicaps.functional.routing import Agreement
@@ -48,6 +48,7 @@ def fused_route_fits(
 def fused_route(
     features: Float[Tensor, "f k windows"], weight: Float[Tensor, "e m c f"], poses: Float[Tensor, "2 c k windows"],
     activations: Float[Tensor, "c k windows"], *, iterations: int = 2, sigma: Sigma = Sigmoid(),
+    floor: float = numerics.CANCELLATION,
 ) -> PlanarRouting:  # fmt: skip
     """:func:`equicaps.functional.planar_route` where :func:`fused_route_fits`; equal up to rounding (a test).
 
@@ -59,18 +60,19 @@ def fused_route(
     count = over_window(voices.unflatten(0, activations.shape[:2]).sum(0))
     inverse = safe_reciprocal(count, noise_floor(count.unsqueeze(-1), numerics.OPPOSED_WEIGHTS).squeeze(-1)) / 2
     alpha, beta = (torch.as_tensor(getattr(sigma, name), dtype=features.dtype) for name in ("alpha", "beta"))
-    routed: Tensor = _Fused.apply(  # type: ignore[no-untyped-call] # torch
-        features, weight, p, a, voices, torch.stack((count, inverse)), alpha, beta, iterations
+    return PlanarRouting(
+        *_Fused.apply(  # type: ignore[no-untyped-call] # torch
+            features, weight, p, a, voices, torch.stack((count, inverse)), alpha, beta, iterations, floor
+        )
     )
-    return PlanarRouting(routed[:2], routed[2])
 
 
 class _Fused(torch.autograd.Function):
-    """Poses and activations, (3, m, windows)."""
+    """Poses (2, m, windows) and activations (m, windows)."""
 
     @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> Tensor:
-        *tensors, alpha, beta, iterations = arguments
+    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor]:
+        *tensors, alpha, beta, iterations, floor = arguments
         given = [tensor.detach().contiguous() for tensor in tensors]
         features, weight = given[:2]
         (_, outputs, capsules, width), windows = weight.shape, features.shape[2]
@@ -79,25 +81,26 @@ class _Fused(torch.autograd.Function):
         lanes = kernel.lanes()
         padded = -(-windows // lanes) * lanes
         half_alpha = alpha.item() / 2
-        constants = ("CANCELLATION", "CERTAIN", "NO_EVIDENCE", "FAINT_DIRECTION", "OPPOSED_WEIGHTS")
-        limits = _Limits(*(getattr(numerics, name) for name in constants), torch.finfo(torch.float32).eps ** 2)
+        constants = ("CERTAIN", "NO_EVIDENCE", "FAINT_DIRECTION", "OPPOSED_WEIGHTS")
+        limits = _Limits(floor, *(getattr(numerics, name) for name in constants), torch.finfo(torch.float32).eps ** 2)
         layer = _Layer(capsules, outputs, width, windows, padded, half_alpha, beta.item() - half_alpha, limits)
         out = features.new_empty(5 + 3 * (iterations + 1), outputs, padded)
         inputs = POSITIONS * capsules
         scratch = features.new_empty((POSITIONS * width + 6 * inputs + 2) * lanes)
-        kernel.route(ctypes.byref(layer), iterations, *map(_address, (*given, scratch, out)))
+        kernel.route(ctypes.byref(layer), iterations, *map(address, (*given, scratch, out)))
         ctx.save_for_backward(*given, out)
         ctx.layer, ctx.iterations, ctx.lanes = layer, iterations, lanes
-        return out[:3, :, :windows]
+        return out[:2, :, :windows], out[2, :, :windows]
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         features, weight, *given, _ = ctx.saved_tensors
         layer, lanes, kernel = ctx.layer, ctx.lanes, library("fused_routing")
         assert kernel is not None
         (_, outputs, capsules, width), windows, inputs = weight.shape, features.shape[2], POSITIONS * weight.shape[2]
-        gradient = F.pad(gradient, (0, layer.padded - windows)).contiguous()
+        gradient = features.new_zeros(3, outputs, layer.padded)
+        gradient[:2, :, :windows], gradient[2, :, :windows] = gradients
         by_inputs = [torch.empty_like(tensor) for tensor in given]
         by_features, by_weight = torch.empty_like(features), features.new_zeros(width, 2 * outputs * capsules)
         transposed = weight.reshape(-1, width).T.contiguous()
@@ -109,8 +112,8 @@ class _Fused(torch.autograd.Function):
             last = min(windows, first + at_once)
             columns = -(-(last - first) // lanes) * lanes
             kernel.route_backward(
-                ctypes.byref(layer), ctx.iterations, *map(_address, (*ctx.saved_tensors, gradient)),
-                *map(ctypes.c_long, (first, last, columns)), *map(_address, (scratch, raw, *by_inputs, by_sigma)),
+                ctypes.byref(layer), ctx.iterations, *map(address, (*ctx.saved_tensors, gradient)),
+                *map(ctypes.c_long, (first, last, columns)), *map(address, (scratch, raw, *by_inputs, by_sigma)),
             )  # fmt: skip
             # What is left are matrix products, which nobody does faster than the BLAS.
             piece = raw[: 2 * outputs * inputs * columns].view(2 * outputs * capsules, -1)
@@ -119,8 +122,4 @@ class _Fused(torch.autograd.Function):
             by_weight.addmm_(part.reshape(width, -1), piece.T)
         half_alpha, shift, alpha, beta = by_sigma.tolist()
         by_alpha, by_beta = (features.new_tensor(value) for value in ((half_alpha - shift) / 2 + alpha, shift + beta))
-        return by_features, by_weight.T.reshape(weight.shape), *by_inputs, by_alpha, by_beta, None
-
-
-def _address(tensor: Tensor) -> ctypes.c_void_p:
-    return ctypes.c_void_p(tensor.data_ptr())
+        return by_features, by_weight.T.reshape(weight.shape), *by_inputs, by_alpha, by_beta, None, None

@@ -11,6 +11,7 @@ from equicaps.functional.routing import Agreement, check_options
 from equicaps.functional.sigma import Linear
 from equicaps.groups import SO2
 from equicaps.numerics import (
+    CANCELLATION,
     OPPOSED_WEIGHTS,
     evidence,
     full_precision,
@@ -35,6 +36,7 @@ def moment_route(
     *,
     iterations: int = 2,
     agreement: Agreement = "mean",
+    floor: float = CANCELLATION,
 ) -> MomentRouting:
     r"""``route(SO2(), votes, activations, sigma=Linear())`` in one sweep over the votes, however many iterations.
 
@@ -55,6 +57,7 @@ def moment_route(
         activations: :math:`a_i \ge 0` of the input capsules.
         iterations: the number of routing iterations.
         agreement: see :func:`equicaps.functional.route`.
+        floor: see :class:`equicaps.groups.SO2`.
     """
     check_options("moment_route", iterations, Linear(), agreement)
     check_floating("moment_route", "votes", votes)
@@ -65,14 +68,14 @@ def moment_route(
     xx, yy, xy = x.square() @ a, y.square() @ a, (x * y) @ a
     second, zeroth = torch.cat((xx - yy, 2 * xy), dim=-1), xx + yy
     mass = activations.sum(-1, keepdim=True).unsqueeze(-1)
-    group = SO2()
+    group = SO2(floor)
 
     total, resultant = mass.expand(*first.shape[:-1], 1), first
-    poses = safe_normalize(resultant, noise_floor(total))
+    poses = safe_normalize(resultant, noise_floor(total, floor))
     for _ in range(iterations):
         total = (mass + (poses * first).sum(-1, keepdim=True)) / 2
         resultant = (first + (group.compose(group.inverse(poses), second) + poses * zeroth) / 2) / 2
-        poses = group.fade(safe_normalize(resultant, noise_floor(total)), group.presence(poses))
+        poses = group.fade(safe_normalize(resultant, noise_floor(total, floor)), group.presence(poses))
     if agreement == "mean":
         voices = speaks(activations).unsqueeze(-1)
         heard, count = torch.cat((x @ voices, y @ voices), dim=-1), voices.sum(-2, keepdim=True).expand_as(total)

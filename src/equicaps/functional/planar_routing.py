@@ -11,6 +11,7 @@ from equicaps.functional.routing import Agreement, check_options
 from equicaps.functional.sigma import Sigma, Sigmoid
 from equicaps.groups import SO2
 from equicaps.numerics import (
+    CANCELLATION,
     FAINT_DIRECTION,
     OPPOSED_WEIGHTS,
     evidence,
@@ -36,14 +37,15 @@ def directions(raw: Float[Tensor, "*batch 2"]) -> Float[Tensor, "*batch 2"]:
 
 
 def planar_mean_pose(
-    poses: Float[Tensor, "2 c k windows"], *, together: bool = True
+    poses: Float[Tensor, "2 c k windows"], *, together: bool = True, floor: float = CANCELLATION
 ) -> Float[Tensor, "windows 2"] | Float[Tensor, "c windows 2"]:
     """:func:`equicaps.functional.mean_pose` of every window, of all capsules ``together`` or of each capsule alone."""
     weights = flatten_at_one(poses.square().sum(0))
     resultant, total = poses * weights, weights
     if together:
         resultant, total = resultant.sum(1), total.sum(0)
-    return safe_normalize(over_window(resultant).movedim(0, -1), noise_floor(over_window(total).unsqueeze(-1)))
+    weights = over_window(total).unsqueeze(-1)
+    return safe_normalize(over_window(resultant).movedim(0, -1), noise_floor(weights, floor))
 
 
 @full_precision
@@ -56,6 +58,7 @@ def planar_route(
     iterations: int = 2,
     sigma: Sigma = Sigmoid(),
     agreement: Agreement = "mean",
+    floor: float = CANCELLATION,
 ) -> PlanarRouting:
     r"""``route(SO2(), p ∘ t, a, sigma=Sigmoid(alpha, beta))`` where :math:`t` is a linear image of ``features``.
 
@@ -78,6 +81,7 @@ def planar_route(
         iterations: the number of routing iterations.
         sigma: a σ whose ``closed_form`` is ``"sigmoid"``.
         agreement: see :func:`equicaps.functional.route`.
+        floor: see :class:`equicaps.groups.SO2`.
     """
     check_options("planar_route", iterations, sigma, agreement)
     if sigma.closed_form != "sigmoid":
@@ -90,15 +94,15 @@ def planar_route(
     )
     voices = speaks(activations.flatten(0, 1).T).T.unflatten(0, activations.shape[:2])
     resultant, total, everyone, fade = piecewise_sums(
-        features, weight, poses, activations, voices, alpha, beta, iterations
+        features, weight, poses, activations, voices, alpha, beta, iterations, floor
     )
-    mean = safe_normalize(resultant.movedim(0, -1), noise_floor(total.unsqueeze(-1))).movedim(-1, 0)
+    mean = safe_normalize(resultant.movedim(0, -1), noise_floor(total.unsqueeze(-1), floor)).movedim(-1, 0)
     pose = SO2().fade(mean.movedim(0, -1), fade).movedim(-1, 0)
     if agreement == "mean":
         spoken, count = everyone, over_window(voices.sum(0)).expand(total.shape)
     else:
         spoken, count = resultant, total
-    floor = noise_floor(count.unsqueeze(-1), OPPOSED_WEIGHTS).squeeze(-1)
-    distance = (count - (pose * spoken).sum(0)) / 2 * safe_reciprocal(count, floor)
+    least = noise_floor(count.unsqueeze(-1), OPPOSED_WEIGHTS).squeeze(-1)
+    distance = (count - (pose * spoken).sum(0)) / 2 * safe_reciprocal(count, least)
     defined = SO2().presence(pose.movedim(0, -1)) * evidence(total.unsqueeze(-1))
     return PlanarRouting(pose, torch.sigmoid(beta - alpha * distance) * defined)

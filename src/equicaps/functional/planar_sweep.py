@@ -64,6 +64,7 @@ def piecewise_sums(
     alpha: Float[Tensor, ""],
     beta: Float[Tensor, ""],
     iterations: int,
+    floor: float = CANCELLATION,
 ) -> Sums:
     """Make the votes, iterate the routing and return the sums; differentiable once in every tensor.
 
@@ -78,9 +79,10 @@ def piecewise_sums(
         alpha: the slope of σ.
         beta: the shift of σ.
         iterations: the number of routing iterations.
+        floor: see :class:`equicaps.groups.SO2`.
     """
     inputs = (tensor.flatten(-3, -2) for tensor in (poses, activations, voices))
-    sums = _PiecewiseSums.apply(features, weight, *inputs, alpha / 2, beta - alpha / 2, iterations)  # type: ignore[no-untyped-call] # torch
+    sums = _PiecewiseSums.apply(features, weight, *inputs, alpha / 2, beta - alpha / 2, iterations, floor)  # type: ignore[no-untyped-call] # torch
     return Sums(*sums)
 
 
@@ -89,15 +91,15 @@ class _PiecewiseSums(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, ...]:
-        *tensors, iterations = arguments
+        *tensors, iterations, floor = arguments
         ctx.save_for_backward(*tensors)
-        ctx.iterations = iterations
+        ctx.iterations, ctx.floor = iterations, floor
         features, weight, *_ = tensors
         resultant = features.new_empty(2, weight.shape[1], features.shape[2])
         total, fade = torch.empty_like(resultant[0]), torch.empty_like(resultant[0])
         everyone = torch.empty_like(resultant)
         for rows, columns in _pieces(features, weight):
-            piece = _Piece(_cut(tensors, rows, columns))
+            piece = _Piece(_cut(tensors, rows, columns), floor)
             for _ in range(iterations):
                 piece.iterate()
             resultant[:, rows, columns], total[rows, columns] = piece.resultant, piece.total
@@ -110,13 +112,13 @@ class _PiecewiseSums(torch.autograd.Function):
         tensors = ctx.saved_tensors
         totals = [torch.zeros_like(tensor) for tensor in tensors]
         for rows, columns in _pieces(*tensors[:2]):
-            piece = _Piece(_cut(tensors, rows, columns))
+            piece = _Piece(_cut(tensors, rows, columns), ctx.floor)
             for iteration in range(1, ctx.iterations + 1):
                 piece.iterate(last=iteration == ctx.iterations)
             found = piece.backward(*(gradient[..., rows, columns] for gradient in gradients))
             for total, gradient in zip(_cut(totals, rows, columns), found, strict=True):
                 total += gradient
-        return (*totals, None)
+        return (*totals, None, None)
 
 
 def _pieces(features: Tensor, weight: Tensor) -> Iterator[tuple[slice, slice]]:
@@ -156,7 +158,8 @@ class _Piece:
     Derivatives are written by hand, in few and mostly in-place passes, because networks spend most of their time here.
     """
 
-    def __init__(self, tensors: list[Tensor]) -> None:
+    def __init__(self, tensors: list[Tensor], floor: float) -> None:
+        self.floor = floor
         features, self.weight, self.poses, self.a, self.voices, self.half_alpha, self.shift = tensors
         emitted, outputs, _, width = self.weight.shape
         px, py = self.poses.unbind(0)
@@ -189,7 +192,7 @@ class _Piece:
 
     def iterate(self, *, last: bool = False) -> None:
         """w = a sigmoid(⟨q, v⟩ + shift) for the direction of the resultant, then the new resultant unless ``last``."""
-        start = _Direction(self.resultant, self.total, self.fade)
+        start = _Direction(self.resultant, self.total, self.fade, self.floor)
         self.fade = flatten_at_one(start.value.square().sum(0))
         q = start.value * self.half_alpha
         x, y = (self.v * q.unsqueeze(2)).unbind(0)
@@ -239,8 +242,9 @@ class _Piece:
 class _Direction:
     """numerics.safe_normalize of a resultant, coordinates first, times a factor, with its derivative."""
 
-    def __init__(self, resultant: Tensor, total: Tensor, fade: Tensor) -> None:
-        self.total, self.floor = total, noise_floor(total.unsqueeze(-1)).squeeze(-1)
+    def __init__(self, resultant: Tensor, total: Tensor, fade: Tensor, relative: float) -> None:
+        self.relative = relative
+        self.total, self.floor = total, noise_floor(total.unsqueeze(-1), relative).squeeze(-1)
         self.scaled = resultant / self.floor
         self.square = above_zero(self.scaled.square().sum(0))
         z = self.square.sqrt()
@@ -259,4 +263,4 @@ class _Direction:
         d_scaled = self.ratio * d_mean + self.scaled * (bend * (self.scaled * d_mean).sum(0))
         d_resultant = d_scaled / self.floor
         d_floor = -(d_resultant * self.scaled).sum(0) * (self.total > NO_EVIDENCE)
-        return d_resultant, CANCELLATION * d_floor, d_fade
+        return d_resultant, self.relative * d_floor, d_fade

@@ -14,10 +14,11 @@ import math
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from equicaps.functional.alignment import windows
+from equicaps.functional.alignment import positions_of, quadruples, spline_radius, windows
+from equicaps.functional.fused_splines import fused_spline_convolution, fused_splines_fit
 from equicaps.functional.spline import spline_basis
 from equicaps.numerics import full_precision, weighted_mean
 
@@ -31,12 +32,12 @@ def spline_convolution(
     degree: int,
     kernel_size: int,
     stride: int,
+    active: Bool[Tensor, "b y x"] | None = None,
 ) -> Float[Tensor, "b m y x"]:
     r"""Sparse group convolution with B-spline kernels :math:`ψ_{jc}(z) = \sum_{ab} W_{jcab} B_a(z_x) B_b(z_y)`.
 
-    A square window consists of quadruples :math:`u, iu, -u, -iu` and perhaps a centre, and rotating z by 90 degrees
-    only permutes the control points. So one basis serves four positions: each quadruple takes a matrix product with the
-    four rotated copies of W, then a weighted sum over control points.
+    Eager programs of degree 1 take :func:`fused_spline_convolution`, a compiled kernel, where it fits; it differs by
+    rounding only (a test). All others take :func:`dense_spline_convolution`.
 
     Args:
         features: :math:`f_c`, already padded.
@@ -45,13 +46,39 @@ def spline_convolution(
         degree: the degree of the spline.
         kernel_size: the side of the square window.
         stride: the stride of the windows.
+        active: the windows to look at; the result is 0 in all others, which the kernel skips.
+    """
+    if not torch.compiler.is_compiling() and fused_splines_fit(features, control_points, degree, kernel_size):
+        return fused_spline_convolution(
+            features, poses, control_points, kernel_size=kernel_size, stride=stride, active=active
+        )
+    found = dense_spline_convolution(
+        features, poses, control_points, degree=degree, kernel_size=kernel_size, stride=stride
+    )
+    return found if active is None else found * active.unsqueeze(1)
+
+
+def dense_spline_convolution(
+    features: Float[Tensor, "b c h w"],
+    poses: Float[Tensor, "b m y x 2"],
+    control_points: Float[Tensor, "m c s s"],
+    *,
+    degree: int,
+    kernel_size: int,
+    stride: int,
+) -> Float[Tensor, "b m y x"]:
+    """:func:`spline_convolution` in torch, by the responses to all control points.
+
+    A square window consists of quadruples :math:`u, iu, -u, -iu` and perhaps a centre, and rotating z by 90 degrees
+    only permutes the control points. So one basis serves four positions: each quadruple takes a matrix product with the
+    four rotated copies of W, then a weighted sum over control points.
     """
     (outputs, _, size, _), (batch, _, height, width, _) = control_points.shape, poses.shape
-    radius = max(1, kernel_size - 1) / math.sqrt(2)
+    radius = spline_radius(kernel_size)
     patches = windows(features, kernel_size, stride).permute(4, 1, 0, 2, 3).flatten(2)  # (k, c, windows)
     px, py = poses.permute(4, 1, 0, 2, 3).flatten(2).unbind(0)  # (m, windows)
     out = torch.zeros_like(px)
-    for (x, y), members in _quadruples(kernel_size):
+    for (x, y), members in quadruples(kernel_size):
         if len(members) == 1:  # the centre, which every pose leaves in place
             basis = spline_basis(features.new_zeros(()), degree, size, radius)
             out = out + torch.einsum("mcab,a,b->mc", control_points, basis, basis) @ patches[members[0]]
@@ -64,6 +91,16 @@ def spline_convolution(
         rows = (responses.view(outputs, size, size, -1) * along_y.unsqueeze(1)).sum(2)
         out = out + (rows * along_x).sum(1)
     return out.view(outputs, batch, height, width).transpose(0, 1)
+
+
+def spline_window(
+    control_points: Float[Tensor, "m c s s"], *, degree: int, kernel_size: int
+) -> Float[Tensor, "m c k k"]:
+    """The values of the kernels at the positions of a window that is not rotated: an ordinary convolution's weight."""
+    places = control_points.new_tensor(positions_of(kernel_size))
+    basis = spline_basis(places, degree, control_points.shape[-1], spline_radius(kernel_size))  # (k², 2, s)
+    values = torch.einsum("mcab,ka,kb->mck", control_points, *basis.unbind(1))
+    return values.unflatten(-1, (kernel_size, kernel_size))
 
 
 @full_precision
@@ -92,7 +129,7 @@ def harmonic_convolution(
         stride: the stride of the windows.
     """
     outputs, channels, parts, _ = coefficients.shape
-    basis = torch.tensor(_harmonics(kernel_size, parts // 2), dtype=features.dtype, device=features.device)
+    basis = features.new_tensor(_harmonics(kernel_size, parts // 2))
     weight = torch.einsum("mcqr,qsrk->msck", coefficients, basis)
     weight = weight.reshape(outputs * parts, channels, kernel_size, kernel_size)
     responses = F.conv2d(features, weight, stride=stride).unflatten(1, (outputs, parts)).unbind(2)
@@ -102,6 +139,14 @@ def harmonic_convolution(
         out = out + x * responses[2 * order - 1] + y * responses[2 * order]
         x, y = x * px - y * py, x * py + y * px
     return out
+
+
+def harmonic_window(coefficients: Float[Tensor, "m c q r"], *, kernel_size: int) -> Float[Tensor, "m c k k"]:
+    """:func:`spline_window` for Fourier series: the real parts at the identity."""
+    parts = coefficients.shape[2]
+    basis = coefficients.new_tensor(_harmonics(kernel_size, parts // 2))
+    seen = basis[:, [0, *range(1, parts, 2)]].sum(1)
+    return torch.einsum("mcqr,qrk->mck", coefficients, seen).unflatten(-1, (kernel_size, kernel_size))
 
 
 @full_precision
@@ -133,28 +178,14 @@ def agreement_pool(
 
 def rings(kernel_size: int) -> tuple[float, ...]:
     """The distinct distances of a window's positions from its centre, ascending."""
-    return tuple(sorted({math.hypot(x, y) for x, y in _positions(kernel_size)}))
-
-
-def _positions(kernel_size: int) -> list[tuple[float, float]]:
-    """:func:`window_positions` as numbers."""
-    ticks = [k - (kernel_size - 1) / 2 for k in range(kernel_size)]
-    return [(x, -y) for y in ticks for x in ticks]
-
-
-def _quadruples(kernel_size: int) -> list[tuple[tuple[float, float], list[int]]]:
-    """Positions at angles in [0, 90) degrees, each with the indices of its four rotations; the centre with its own."""
-    index = {position: k for k, position in enumerate(_positions(kernel_size))}
-    centre = [((x, y), [k]) for (x, y), k in index.items() if x == y == 0]
-    corner = [(x, y) for x, y in index if x > 0 and y >= 0]
-    return centre + [((x, y), [index[x, y], index[-y, x], index[-x, -y], index[y, -x]]) for x, y in corner]
+    return tuple(sorted({math.hypot(x, y) for x, y in positions_of(kernel_size)}))
 
 
 @functools.cache
 def _harmonics(kernel_size: int, order: int) -> list[list[list[list[float]]]]:
     """What coefficient q of ring r adds to part s of the kernel at position k: e^{imθ} as a real matrix."""
     parts, radii = 2 * order + 1, rings(kernel_size)
-    positions = _positions(kernel_size)
+    positions = positions_of(kernel_size)
     basis = [[[[0.0] * len(positions) for _ in radii] for _ in range(parts)] for _ in range(parts)]
     for k, (x, y) in enumerate(positions):
         ring = radii.index(math.hypot(x, y))

@@ -1,10 +1,9 @@
 """Algorithm 1 in every window of a grid (Section 3), and the one place that chooses its implementation."""
 
-import math
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from equicaps._checks import check_alike, check_floating, check_window_grid
@@ -12,7 +11,8 @@ from equicaps.functional.alignment import align, mean_pose, window_positions, wi
 from equicaps.functional.capsules import Capsules
 from equicaps.functional.fused_routing import fused_route, fused_route_fits
 from equicaps.functional.moment_routing import MomentRouting, moment_route
-from equicaps.functional.planar_routing import PlanarRouting, planar_mean_pose, planar_route
+from equicaps.functional.planar_routing import planar_mean_pose, planar_route
+from equicaps.functional.planes import active_windows, on_grid
 from equicaps.functional.routing import Agreement, Routing, check_options, route
 from equicaps.functional.sigma import Sigma, Sigmoid
 from equicaps.groups import Group
@@ -99,19 +99,19 @@ def route_windows(
     check_options("route_windows", iterations, sigma, agreement)
     forms = (group.closed_form, sigma.closed_form)
     if forms == ("unit complex", "sigmoid") and not torch.compiler.is_compiling():
-        active = _active_windows(capsules, kernel_size, stride)
+        active = active_windows(capsules, kernel_size, stride)
         features = _planar_features(group, generator, active.poses, kernel_size)
         given = (features, generator.weight, active.poses, active.activations)
         if fused_route_fits(features, generator.weight, iterations, agreement):
-            planar = fused_route(*given, iterations=iterations, sigma=sigma)
+            planar = fused_route(*given, iterations=iterations, sigma=sigma, floor=group.floor)
         else:
-            planar = planar_route(*given, iterations=iterations, sigma=sigma, agreement=agreement)
-        return _on_grid(planar, active)
+            planar = planar_route(*given, iterations=iterations, sigma=sigma, agreement=agreement, floor=group.floor)
+        return on_grid(*planar, active)
     votes = window_votes(group, generator, capsules.poses, kernel_size=kernel_size, stride=stride)
     inputs = window_activations(capsules.activations, kernel_size=kernel_size, stride=stride)
     routing: MomentRouting | Routing
     if forms == ("unit complex", "linear"):
-        routing = moment_route(votes, inputs, iterations=iterations, agreement=agreement)
+        routing = moment_route(votes, inputs, iterations=iterations, agreement=agreement, floor=group.floor)
     else:
         routing = route(group, votes, inputs, iterations=iterations, sigma=sigma, agreement=agreement)
     return Capsules(routing.poses.movedim(3, 1), routing.activations.movedim(3, 1))
@@ -150,42 +150,12 @@ def _aligned(
     return aligned.transpose(-3, -2).flatten(-2) if generator.linear else aligned
 
 
-class _ActiveWindows(NamedTuple):
-    """The windows in which any capsule is active, as planes: coordinates first, windows last."""
-
-    poses: Float[Tensor, "2 c k windows"]
-    activations: Float[Tensor, "c k windows"]
-    places: Int[Tensor, " windows"]
-    """The indices of these windows among those of the whole batch."""
-    grid: tuple[int, int, int]
-    """The sizes of the batch and of the grid of windows."""
-
-
-def _active_windows(capsules: Capsules, kernel_size: int, stride: int) -> _ActiveWindows:
-    """One gather for poses and activations."""
-    planes = torch.cat((capsules.poses.movedim(-1, 0), capsules.activations.unsqueeze(0)))  # x, y, activation
-    planes = windows(planes, kernel_size, stride).permute(0, 2, 5, 1, 3, 4)  # (3, c, k, b, y, x)
-    _, _, _, b, y, x = planes.shape
-    planes = planes.flatten(3)
-    places = (planes[2] != 0).flatten(0, 1).any(0).nonzero().squeeze(1)
-    poses, activations = planes.index_select(-1, places).split((2, 1))
-    return _ActiveWindows(poses, activations.squeeze(0), places, (b, y, x))
-
-
 @full_precision
 def _planar_features(
     group: Group, generator: Transformations, poses: Float[Tensor, "2 c k windows"], kernel_size: int
 ) -> Float[Tensor, "f k windows"]:
-    mean = planar_mean_pose(poses, together=not generator.linear).movedim(-2, 0)
+    mean = planar_mean_pose(poses, together=not generator.linear, floor=group.floor).movedim(-2, 0)
     return generator.features(_aligned(group, generator, mean, kernel_size)).permute(2, 1, 0).contiguous()
-
-
-def _on_grid(routing: PlanarRouting, active: _ActiveWindows) -> Capsules:
-    """The routed windows in their places, with undefined poses and zero activations everywhere else."""
-    routed = torch.cat((routing.poses, routing.activations.unsqueeze(0)))
-    everywhere = routed.new_zeros(*routed.shape[:2], math.prod(active.grid)).index_copy(-1, active.places, routed)
-    planes = everywhere.unflatten(-1, active.grid).transpose(1, 2)  # (3, b, m, y, x)
-    return Capsules(planes[:2].movedim(0, -1), planes[2])
 
 
 def _check(group: Group, generator: Transformations, capsules: Capsules) -> None:

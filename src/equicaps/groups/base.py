@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from equicaps._checks import check_arguments
+from equicaps.numerics import CANCELLATION
 
 Generator: TypeAlias = torch.Generator | None
 DType: TypeAlias = torch.dtype | None
@@ -62,11 +63,13 @@ class Group(ABC):
     """Whether M maps into the group, as Theorem 1 requires."""
     distance_is_symmetric: bool = True
     """Whether δ(p, q) = δ(q, p), which no theorem requires."""
+    floor: float = CANCELLATION
+    """The relative length of a weighted sum at which M fades, in groups whose M is a normalised sum."""
     closed_form: ClassVar[Literal["unit complex"] | None] = None
     """What fast implementations of Algorithm 1 may take for granted, see :func:`equicaps.functional.route_windows`.
 
     ``"unit complex"``: elements are unit complex numbers with their product, and zero is the undefined pose; M is the
-    normalised weighted sum, and δ = (1 - ⟨p, q⟩)/2. None: nothing but the methods. Subclasses do not inherit it, since
+    normalised weighted sum, which fades at ``floor``, and δ = (1 - ⟨p, q⟩)/2. None: nothing but the methods. Subclasses do not inherit it, since
     they may redefine any of them; a subclass for which it still holds states it again.
     """
 

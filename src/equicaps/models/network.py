@@ -14,15 +14,19 @@ from equicaps.models.paper import PaperConfig, PaperNet
 from equicaps.models.sizes import check_size, pad_to_legal
 from equicaps.models.steerable import SteerableConfig, SteerableNet
 
-PRESETS: dict[str, tuple[type[PaperConfig] | type[SteerableConfig], dict[str, int]]] = {
+PRESETS: dict[str, tuple[type[PaperConfig] | type[SteerableConfig], dict[str, int | str]]] = {
     "steerable": (SteerableConfig, {}),
     "steerable_capsules": (SteerableConfig, {"features": False, "in_order": 2}),
     "steerable_cnn": (SteerableConfig, {"poses": False}),
     "paper": (PaperConfig, {}),
     "capsules_only": (PaperConfig, {"features": False}),
     "plain_cnn": (PaperConfig, {"poses": False}),
+    "paper_gaussian": (PaperConfig, {"gradients": "gaussian"}),
+    "paper_pooled": (PaperConfig, {"pool_by_agreement": True}),
+    "paper_iterated": (PaperConfig, {"iterations": 3}),
 }
-"""The config of each preset: the steerable and the paper's network, each also without features and without poses."""
+"""The config of each preset: the steerable and the paper's network, each also without features and without poses; and
+the paper's with rounder first poses, with pooling by agreement, and with three routing iterations."""
 
 
 class GroupCapsNet(nn.Module):
@@ -62,7 +66,7 @@ class GroupCapsNet(nn.Module):
         if name not in PRESETS:
             raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(map(repr, PRESETS))}.")
         make, options = PRESETS[name]
-        config = make(num_classes=num_classes, in_channels=in_channels, **options)  # type: ignore[arg-type] # bools and an order
+        config = make(num_classes=num_classes, in_channels=in_channels, **options)  # type: ignore[arg-type] # options of its own
         body = SteerableNet(config) if isinstance(config, SteerableConfig) else PaperNet(config)
         return cls(body, image_size=image_size, pad=pad, decoder=decoder)
 
@@ -74,6 +78,14 @@ class GroupCapsNet(nn.Module):
         """The class capsules without a reconstruction."""
         output: CapsOutput = self.body(self.prepare(images))
         return output
+
+    def calibrate(self, images: Float[Tensor, "batch channels height width"]) -> None:
+        """Prepare fresh parameters for images like these, before the first step of a training and never again.
+
+        The paper's network sets its σ; others need no preparation.
+        """
+        if isinstance(self.body, PaperNet):
+            self.body.calibrate(self.prepare(images))
 
     def explain(self, images: Float[Tensor, "batch channels height width"]) -> tuple[CapsOutput, list[Capsules]]:
         """The class capsules and the capsules after every layer, computed in one pass."""

@@ -4,11 +4,17 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from equicaps._checks import check_count
-from equicaps.functional.sparse_convolution import harmonic_convolution, rings, spline_convolution
+from equicaps.functional.sparse_convolution import (
+    harmonic_convolution,
+    harmonic_window,
+    rings,
+    spline_convolution,
+    spline_window,
+)
 
 
 @dataclass(frozen=True)
@@ -32,8 +38,16 @@ class PoseKernel(ABC):
         weight: Float[Tensor, "m c ..."],
         kernel_size: int,
         stride: int,
+        active: Bool[Tensor, "b y x"] | None = None,
     ) -> Float[Tensor, "b m y x"]:
-        """The sparse group convolution with these functions, one for each pair of channels."""
+        """The sparse group convolution with these functions, one for each pair of channels.
+
+        Values outside of ``active`` windows do not matter.
+        """
+
+    @abstractmethod
+    def window(self, weight: Float[Tensor, "m c ..."], kernel_size: int) -> Float[Tensor, "m c k k"]:
+        """The values of the functions at the positions of a window that is not rotated."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +85,16 @@ class SplineKernel(PoseKernel):
         weight: Float[Tensor, "m c s s"],
         kernel_size: int,
         stride: int,
+        active: Bool[Tensor, "b y x"] | None = None,
     ) -> Float[Tensor, "b m y x"]:
         """See :func:`equicaps.functional.spline_convolution`."""
-        return spline_convolution(features, poses, weight, degree=self.degree, kernel_size=kernel_size, stride=stride)
+        return spline_convolution(
+            features, poses, weight, degree=self.degree, kernel_size=kernel_size, stride=stride, active=active
+        )
+
+    def window(self, weight: Float[Tensor, "m c s s"], kernel_size: int) -> Float[Tensor, "m c k k"]:
+        """See :func:`equicaps.functional.spline_window`."""
+        return spline_window(weight, degree=self.degree, kernel_size=kernel_size)
 
 
 @dataclass(frozen=True)
@@ -105,6 +126,11 @@ class HarmonicKernel(PoseKernel):
         weight: Float[Tensor, "m c q r"],
         kernel_size: int,
         stride: int,
+        active: Bool[Tensor, "b y x"] | None = None,
     ) -> Float[Tensor, "b m y x"]:
-        """See :func:`equicaps.functional.harmonic_convolution`."""
+        """See :func:`equicaps.functional.harmonic_convolution`, which takes the same time for every window."""
         return harmonic_convolution(features, poses, weight, kernel_size=kernel_size, stride=stride)
+
+    def window(self, weight: Float[Tensor, "m c q r"], kernel_size: int) -> Float[Tensor, "m c k k"]:
+        """See :func:`equicaps.functional.harmonic_window`."""
+        return harmonic_window(weight, kernel_size=kernel_size)

@@ -19,8 +19,8 @@ class PoseConv2d(nn.Module):
     .. math:: \mathrm{out}_j(x) = b_j + \sum_u \sum_c f_c(x + u)\, ψ_{jc}(p_j(x)^{-1} u)
 
     When features and poses are rotated together by a quarter turn, the output moves with the grid and does not change
-    otherwise, up to rounding, whatever the kernel. Multiply the output by the activations of the capsules to weight it
-    by agreement. With ``kernel_size=2, stride=2`` it pairs with :class:`SpatialCapsules2d` of the same block structure.
+    otherwise, up to rounding, whatever the kernel. With ``stride=2`` it pairs with :class:`SpatialCapsules2d` on 2x2
+    blocks: ``kernel_size=2`` sees the block of each capsule, ``kernel_size=4, padding=1`` one pixel more on each side.
 
     Args:
         in_channels: the number of input feature maps.
@@ -73,13 +73,27 @@ class PoseConv2d(nn.Module):
         nn.init.zeros_(self.bias)
 
     def forward(
-        self, features: Float[Tensor, "b c h w"], poses: Float[Tensor, "b m y x 2"]
+        self,
+        features: Float[Tensor, "b c h w"],
+        poses: Float[Tensor, "b m y x 2"],
+        activations: Float[Tensor, "b m y x"] | None = None,
     ) -> Float[Tensor, "b m y x"]:
-        """Feature maps, seen from the poses of the output capsules (a zero vector is the undefined pose)."""
+        """Feature maps, seen from the poses of the output capsules (a zero vector is the undefined pose).
+
+        With ``activations`` they are weighted by them (Section 4), and windows in which no capsule is active take no
+        time.
+        """
         self._check(features, poses)
         padded = F.pad(features, (self.padding,) * 4)
-        out = self.kernel.convolve(padded, poses, self.weight, self.kernel_size, self.stride)
-        return out + self.bias[:, None, None]
+        active = None if activations is None else (activations != 0).any(1)
+        out = self.kernel.convolve(padded, poses, self.weight, self.kernel_size, self.stride, active)
+        out = out + self.bias[:, None, None]
+        return out if activations is None else out * activations
+
+    def upright(self, features: Float[Tensor, "b c h w"]) -> Float[Tensor, "b m y x"]:
+        """The same at the identity for every capsule: an ordinary convolution, for networks without poses."""
+        weight = self.kernel.window(self.weight, self.kernel_size)
+        return F.conv2d(features, weight, self.bias, self.stride, self.padding)
 
     def _check(self, features: Tensor, poses: Tensor) -> None:
         where = "PoseConv2d"

@@ -1,5 +1,6 @@
 """Spatial aggregation of capsules with pose-aligned kernels (Section 3)."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -101,6 +102,32 @@ class SpatialCapsules2d(nn.Module):
             self.group, self.generator, capsules, kernel_size=self.kernel_size, stride=self.stride,
             iterations=self.iterations, sigma=self.sigma, agreement=self.agreement,
         )  # fmt: skip
+
+    @torch.no_grad()
+    def calibrate(self, capsules: Capsules, spread: float = 1.5) -> Capsules:
+        r"""Set the parameters of a sigmoid σ such that activations spread around ½; returns those for ``capsules``.
+
+        .. math:: α = s / \mathrm{std}(\bar δ), \qquad β = α\, \mathrm{mean}(\bar δ)
+
+        over the mean distances :math:`\bar δ` of votes from the poses that are defined. With α = β = 2 all activations
+        of a fresh layer are nearly the same, and nothing is learned from them. Other σ, and inputs without at least two
+        defined poses, change nothing.
+
+        Args:
+            capsules: typical input.
+            spread: s, the standard deviation of the argument of σ.
+        """
+        out = self(capsules)
+        if self.sigma.closed_form == "sigmoid":
+            alpha, beta = (self.trained_sigma.get_parameter(name) for name in ("alpha", "beta"))
+            defined = out.activations[self.group.presence(out.poses) == 1].double()
+            distances = (beta - torch.logit(defined)) / alpha  # what σ has made into these activations
+            deviation = distances.std() if len(distances) > 1 else distances.new_zeros(())
+            if 0 < deviation < torch.inf:
+                alpha.fill_(spread / deviation)
+                beta.fill_(spread / deviation * distances.mean())
+                out = self(capsules)
+        return out
 
     def votes(self, poses: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b y x m n d"]:
         """The votes of every window, its n = c·k inputs sorted by capsule, then by position in reading order."""

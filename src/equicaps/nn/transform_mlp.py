@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from equicaps._checks import check_count
+from equicaps._checks import check_count, check_positive
 from equicaps.functional import directions
 from equicaps.groups import SO2, Group
 
@@ -19,6 +19,7 @@ class TransformKernel(ABC):
     """The kind of generator that a layer uses; the layer builds it for its group and its capsules."""
 
     hidden: int
+    spread: float
 
     @abstractmethod
     def build(self, group: Group, in_capsules: int, out_capsules: int) -> "TransformGenerator":
@@ -32,13 +33,18 @@ class TransformMLP(TransformKernel):
     On SO(2) it emits 2-vectors and normalises them, which is cheaper than sine and cosine and has no seam at ±π. On
     other groups it emits Lie algebra vectors, which ``group.exp`` maps into the group. With 16 hidden units the paper's
     five layers have 144,410 parameters, those of σ included.
+
+    Args:
+        hidden: the width of the hidden layer.
+        spread: how far the first transformations are from the identity, in radians and roughly.
     """
 
     hidden: int = 16
+    spread: float = 0.5
 
     def build(self, group: Group, in_capsules: int, out_capsules: int) -> "TransformGenerator":
         """A generator with fresh parameters."""
-        return TransformGenerator(group, in_capsules, out_capsules, hidden=self.hidden, linear=False)
+        return TransformGenerator(group, in_capsules, out_capsules, hidden=self.hidden, linear=False, spread=self.spread)
 
 
 @dataclass(frozen=True)
@@ -47,13 +53,18 @@ class TransformLinear(TransformKernel):
 
     Its input is the position aligned with every input capsule's own mean pose, 2n numbers. The paper's five layers then
     have 144,970 parameters, those of σ included: the paper's 145k.
+
+    Args:
+        hidden: the width of the hidden layer.
+        spread: how far the first transformations are from the identity, in radians and roughly.
     """
 
     hidden: int = 32
+    spread: float = 0.5
 
     def build(self, group: Group, in_capsules: int, out_capsules: int) -> "TransformGenerator":
         """A generator with fresh parameters."""
-        return TransformGenerator(group, in_capsules, out_capsules, hidden=self.hidden, linear=True)
+        return TransformGenerator(group, in_capsules, out_capsules, hidden=self.hidden, linear=True, spread=self.spread)
 
 
 @final
@@ -68,11 +79,16 @@ class TransformGenerator(nn.Module):
         out_capsules: m, the number of output capsules.
         hidden: the width of the hidden layer.
         linear: the authors' form, without bias or non-linearity, with 2n numbers as input.
+        spread: see :class:`TransformMLP`.
     """
 
-    def __init__(self, group: Group, in_capsules: int, out_capsules: int, *, hidden: int, linear: bool) -> None:
+    def __init__(
+        self, group: Group, in_capsules: int, out_capsules: int, *, hidden: int, linear: bool, spread: float = 0.5
+    ) -> None:
         super().__init__()
         check_count("TransformGenerator", "hidden", hidden)
+        check_positive("TransformGenerator", "spread", spread)
+        self.spread = spread
         self.group = group
         self.in_capsules = in_capsules
         self.out_capsules = out_capsules
@@ -91,7 +107,7 @@ class TransformGenerator(nn.Module):
         undefined poses.
         """
         self.first.reset_parameters()
-        scale = 0.5 / math.sqrt(self.group.algebra_dim)
+        scale = self.spread / math.sqrt(self.group.algebra_dim)
         nn.init.normal_(self.weight, std=scale / math.sqrt(self.first.out_features))
         if not self.linear:
             nn.init.normal_(self.weight.data[..., -1], std=scale)

@@ -126,6 +126,8 @@ class _Run:
             tensors, content = unpack(packed)
             self.trainer.restore(tensors, content)
             self.curve, self.wall_seconds = content["curve"], content["wall_seconds"]
+        else:
+            self.trainer.begin()
         if self.world.leads:
             self.log = RunLog(self.folder, self.trainer.step, tensorboard=tensorboard)
             self.resources.callback(self.log.close)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from equicaps.data import Dataset
 from equicaps.errors import FileError, TrainingError, UsageError
+from equicaps.models import GroupCapsNet
 from equicaps.models.output import CapsOutput
 from equicaps.numerics import OUT_OF_RANGE
 from equicaps.training.config import TrainConfig
@@ -93,6 +94,14 @@ class Trainer:
     def best(self) -> nn.Module:
         """The network to evaluate and export: the averaged one if there is one, otherwise the one in training."""
         return self.network if self.average is None else self.average
+
+    def begin(self) -> None:
+        """Prepare fresh parameters with the first batch; a training that is restored never does."""
+        if isinstance(self.network, GroupCapsNet):
+            views = self.sampler.batch(0).views  # the same for every process
+            self.network.calibrate(views.to(self.world.device, next(self.network.parameters()).dtype))
+            if self.average is not None:
+                self.average.load_state_dict(self.network.state_dict())
 
     def advance(self, stop: bool = False) -> StepFigures:
         """Make one step together with the other processes; ``stop`` says whether this process was asked to stop."""
