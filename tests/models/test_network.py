@@ -62,13 +62,26 @@ def test_that_measurement_rejects_a_plain_network(name):
 
 
 def test_papers_network_has_the_papers_size():
-    """The capsules have about 145k parameters; with the authors' linear generator they have exactly 144,970."""
+    """145k for the capsules (with the authors' linear generator exactly 144,970), 90k for the convolutions, 235k."""
     ours = GroupCapsNet.from_preset("capsules_only")
     linear = PaperNet(PaperConfig(kernel=TransformLinear(), features=False))
     assert sum(p.numel() for p in ours.parameters()) == 144_410
     assert sum(p.numel() for p in linear.parameters()) == 144_970
     whole = GroupCapsNet.from_preset("paper")
-    assert sum(p.numel() for p in whole.body.convolutions.parameters()) == 106_154
+    parts = (*whole.body.convolutions.parameters(), *whole.body.classifier.parameters())
+    assert sum(p.numel() for p in parts) == 90_794
+    assert whole.parameter_counts() == (235_204, 0)
+
+
+def test_the_network_without_poses_has_fewer_effective_parameters():
+    """A window of 4x4 that never turns reads 16 values, whatever its 25 control points are."""
+    body = GroupCapsNet.from_preset("plain_cnn").body
+    window = body.convolutions[1].kernel.window
+    control_points = torch.randn(1, 1, 5, 5)
+    jacobian = torch.autograd.functional.jacobian(lambda points: window(points, 4).flatten(), control_points)
+    assert torch.linalg.matrix_rank(jacobian.flatten(1)) == 16
+    effective = sum(p.numel() for p in body.parameters()) - sum(9 * c.weight[..., 0, 0].numel() for c in body.convolutions)
+    assert effective == 58_394
 
 
 @pytest.mark.parametrize("config", [PaperConfig, SteerableConfig])
@@ -278,12 +291,12 @@ def test_explain_gives_the_output_and_the_capsules_of_every_layer(name):
         assert torch.equal(found.activations, expected.activations)
 
 
-@pytest.mark.parametrize("layer", range(5))
+@pytest.mark.parametrize("layer", range(4))
 def test_the_papers_features_are_weighted_by_the_agreement_of_every_layer(layer):
     """Half of the agreement in a layer gives half of the scores, because there are no biases."""
     body, images = network("paper").body, torch.rand(2, 1, 32, 32)
-    for convolution in body.convolutions:
-        torch.nn.init.zeros_(convolution.bias)
+    for part in (*body.convolutions, body.classifier):
+        torch.nn.init.zeros_(part.bias)
     capsules = body.capsules(images)
     before = body.answer(images, capsules).scores
     poses, activations = capsules[layer]

@@ -108,3 +108,26 @@ def test_repr_shows_the_mathematical_signature():
     assert "3 -> 4, kernel_size=3, stride=1, padding=0, kernel=HarmonicKernel(order=2)" in repr(
         PoseConv2d(3, 4, kernel=HarmonicKernel())
     )
+
+
+@kernels
+def test_at_the_identity_it_is_an_ordinary_convolution(kernel, dtype, tolerance):
+    """layer.upright(f) = layer(f, e), where e is the identity for every capsule; other poses give something else."""
+    layer = PoseConv2d(3, 4, 4, 2, 1, kernel=kernel).to(dtype)
+    torch.nn.init.normal_(layer.bias)
+    features = torch.randn(2, 3, 8, 6, dtype=dtype)
+    expected = layer(features, SO2().identity(2, 4, 4, 3, dtype=dtype))
+    torch.testing.assert_close(layer.upright(features), expected, rtol=1e-5, atol=10 * tolerance["atol"])
+    assert not torch.allclose(layer(features, SO2().random(2, 4, 4, 3, dtype=dtype)), expected, atol=1e-2)
+
+
+@kernels
+def test_activations_weight_the_output(kernel, dtype, tolerance):
+    """Also in windows where none is active."""
+    layer = PoseConv2d(3, 4, 4, 2, 1, kernel=kernel).to(dtype)
+    torch.nn.init.normal_(layer.bias)
+    features, poses = torch.randn(2, 3, 8, 6, dtype=dtype), SO2().random(2, 4, 4, 3, dtype=dtype)
+    activations = torch.rand(2, 4, 4, 3, dtype=dtype)
+    activations[:, :, 1] = 0
+    expected = layer(features, poses) * activations
+    torch.testing.assert_close(layer(features, poses, activations), expected, rtol=1e-5, atol=10 * tolerance["atol"])

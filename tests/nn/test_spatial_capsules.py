@@ -177,3 +177,33 @@ def test_a_kernel_that_is_none_is_explained():
 
 def test_repr_shows_the_mathematical_signature():
     assert "3 -> 4 capsules on SO(2), kernel_size=2, stride=2" in repr(SpatialCapsules2d(SO2(), 3, 4))
+
+
+def test_calibration_spreads_activations_around_one_half(dtype):
+    """α = 1.5 / std δ̄, β = α mean δ̄; before it, the activations of a fresh layer hardly differ."""
+    layer = SpatialCapsules2d(SO2(), 6, 8, kernel=TransformMLP(spread=1.5)).to(dtype)
+    capsules = Capsules(SO2().random(8, 6, 8, 8, dtype=dtype), torch.rand(8, 6, 8, 8, dtype=dtype))
+    fresh = layer(capsules)
+    before = fresh.activations[SO2().presence(fresh.poses) == 1]
+    calibrated = layer.calibrate(capsules)
+    assert torch.equal(calibrated.activations, layer(capsules).activations)
+    after = calibrated.activations[SO2().presence(calibrated.poses) == 1]
+    assert 0.4 < after.mean() < 0.6
+    assert after.std() > 0.2
+    assert before.std() < 0.1
+    assert all(parameter.requires_grad and parameter.grad_fn is None for parameter in layer.parameters())
+
+
+@pytest.mark.parametrize("sigma", [Linear(), Softmax()])
+def test_other_sigmas_need_no_calibration(sigma):
+    layer = SpatialCapsules2d(SO2(), 2, 3, sigma=sigma)
+    before = {name: value.clone() for name, value in layer.state_dict().items()}
+    layer.calibrate(Capsules(SO2().random(1, 2, 4, 4), torch.rand(1, 2, 4, 4)))
+    assert all(torch.equal(value, before[name]) for name, value in layer.state_dict().items())
+
+
+def test_calibration_without_evidence_changes_nothing():
+    """Blank images have no defined pose."""
+    layer = SpatialCapsules2d(SO2(), 2, 3)
+    layer.calibrate(Capsules(torch.zeros(1, 2, 4, 4, 2), torch.zeros(1, 2, 4, 4)))
+    assert [layer.sigma.alpha.item(), layer.sigma.beta.item()] == [2, 2]

@@ -21,53 +21,43 @@ typedef struct {
   long offset[MOST_QUADRUPLES][4];
 } window;
 
-/* Where the quadruple falls between control points, for LANES windows: the nearer and the farther one on each axis,
-   counted from the centre, the weights of both, and the derivative of the farther one's. */
+/* Where the quadruple falls between control points, for LANES windows. On each axis there is a near one and a far one,
+   counted from the centre. Kept are their offsets in the kernel, along both axes since quarter turns swap these; their
+   weights; and the slope of the far one's. */
 typedef struct {
-  int near_x[LANES], near_y[LANES], far_x[LANES], far_y[LANES];
-  float gx[LANES], gy[LANES], fx[LANES], fy[LANES], slope_x[LANES], slope_y[LANES];
+  int x_row[2][LANES], x_column[2][LANES], y_row[2][LANES], y_column[2][LANES];
+  float x_weight[2][LANES], y_weight[2][LANES], x_slope[LANES], y_slope[LANES];
 } cell;
 
-INLINE void axis(vec z, float half, int *near, int *far, float *g, float *f, float *slope) {
+INLINE void axis(vec z, float half, int row, int column, int (*at_row)[LANES], int (*at_column)[LANES],
+                 float (*weight)[LANES], float *slope) {
   vec length = min_(max_(z, -z), ALL(half));
   mask below = __builtin_convertvector(min_(length, ALL(half - 1)), mask); /* towards zero: the floor of a length */
   vec fraction = (length - __builtin_convertvector(below, vec)) + (z - z); /* exact; NaN stays NaN */
-  mask negative = z < ALL(0), sign = negative | 1;
-  STORE(near, (vec)(below * sign));
-  STORE(far, (vec)((below + 1) * sign));
-  STORE(f, fraction);
-  STORE(g, ALL(1) - fraction);
+  mask negative = z < ALL(0), sign = negative | 1, near = below * sign, far = near + sign;
+  STORE(at_row[0], (vec)(near * row)); STORE(at_row[1], (vec)(far * row));
+  STORE(at_column[0], (vec)(near * column)); STORE(at_column[1], (vec)(far * column));
+  STORE(weight[0], ALL(1) - fraction); STORE(weight[1], fraction);
   vec inside = select_((fraction > ALL(0)) & (fraction < ALL(1)), ALL(1), ALL(0)); /* flat at a control point */
   STORE(slope, select_(negative, -inside, inside));
 }
 
-INLINE cell find(const window *l, long quadruple, vec px, vec py) {
-  cell c;
+INLINE void find(const window *l, long quadruple, vec px, vec py, cell *c) {
   const float x = l->x[quadruple], y = l->y[quadruple], half = (float)(l->size / 2);
-  axis((px * ALL(x) + py * ALL(y)) * ALL(l->slope), half, c.near_x, c.far_x, c.gx, c.fx, c.slope_x);
-  axis((px * ALL(y) - py * ALL(x)) * ALL(l->slope), half, c.near_y, c.far_y, c.gy, c.fy, c.slope_y);
-  return c;
+  const int column = (int)l->channels, row = (int)l->size * column;
+  axis((px * ALL(x) + py * ALL(y)) * ALL(l->slope), half, row, column, c->x_row, c->x_column, c->x_weight, c->x_slope);
+  axis((px * ALL(y) - py * ALL(x)) * ALL(l->slope), half, row, column, c->y_row, c->y_column, c->y_weight, c->y_slope);
 }
 
-/* The four control points of a cell in the order near, far, (near, far), (far, near), turned by q quarter turns. */
-INLINE void control_points(const window *l, const cell *c, int w, long at[4][4]) {
-  const int x[4] = {c->near_x[w], c->far_x[w], c->near_x[w], c->far_x[w]};
-  const int y[4] = {c->near_y[w], c->far_y[w], c->far_y[w], c->near_y[w]};
-  const long centre = (l->size / 2) * (l->size + 1), n = l->channels, s = l->size;
+/* The four control points of a cell, opposite ones first, as turned by each quarter turn. */
+static const int X_OF[4] = {0, 1, 0, 1}, Y_OF[4] = {0, 1, 1, 0};
+
+INLINE void control_points(const cell *c, long w, int at[4][4]) {
   for (int t = 0; t < 4; t++) {
-    at[t][0] = (centre + x[t] * s + y[t]) * n;
-    at[t][1] = (centre - y[t] * s + x[t]) * n;
-    at[t][2] = (centre - x[t] * s - y[t]) * n;
-    at[t][3] = (centre + y[t] * s - x[t]) * n;
+    const int straight = c->x_row[X_OF[t]][w] + c->y_column[Y_OF[t]][w];
+    const int turned = c->x_column[X_OF[t]][w] - c->y_row[Y_OF[t]][w];
+    at[t][0] = straight; at[t][1] = turned; at[t][2] = -straight; at[t][3] = -turned;
   }
-}
-
-INLINE float sum_lanes(vec v) {
-  float s[LANES];
-  STORE(s, v);
-  for (int step = LANES / 2; step; step /= 2)
-    for (int i = 0; i < step; i++) s[i] += s[i + step];
-  return s[0];
 }
 
 /* Rows of a window: the four members of each quadruple, then the centre. */
@@ -84,49 +74,51 @@ INLINE vec poses_of(const float *plane, long at, long count) {
   return value;
 }
 
-/* out: (3, outputs, windows): the value and its derivatives by the pose, which the backward pass multiplies with. */
-void convolve(const window *l, const float *features, const long *first, const float *weight, const float *poses,
-              int derivatives, float *scratch, float *out) {
-  const long n = l->channels, plane = l->outputs * l->windows, kernel = l->size * l->size * n, patch = rows(l) * n;
+INLINE void copy_patches(const window *l, long n, const float *features, const long *first, long count, float *to) {
+  for (long w = 0; w < count; w++)
+    for (long r = 0; r < rows(l); r++, to += n)
+      memcpy(to, features + (first[w] + offset_of(l, r)) * n, sizeof(float) * n);
+}
+
+INLINE void convolve_windows(const window *l, const long n, const int derivatives, const float *features,
+                             const long *first, const float *weight, const float *poses, float *scratch, float *out) {
+  const long plane = l->outputs * l->windows, kernel = l->size * l->size * n, patch = rows(l) * n;
+  const long middle = kernel / 2 - n / 2;
   for (long from = 0; from < l->windows; from += LANES) {
     const long count = l->windows - from < LANES ? l->windows - from : LANES;
-    for (long w = 0; w < count; w++)
-      for (long r = 0; r < rows(l); r++)
-        memcpy(scratch + w * patch + r * n, features + (first[from + w] + offset_of(l, r)) * n, sizeof(float) * n);
+    copy_patches(l, n, features, first + from, count, scratch);
     for (long m = 0; m < l->outputs; m++) {
-      const float *points = weight + m * kernel;
+      const float *points = weight + m * kernel + middle;
       const long at = m * l->windows + from;
       vec px = poses_of(poses, at, count), py = poses_of(poses + plane, at, count);
       cell cells[MOST_QUADRUPLES];
-      for (long u = 0; u < l->quadruples; u++) cells[u] = find(l, u, px, py);
+      for (long u = 0; u < l->quadruples; u++) find(l, u, px, py, cells + u);
       for (long w = 0; w < count; w++) {
         vec value = ALL(0), by_x = ALL(0), by_y = ALL(0);
         for (long u = 0; u < l->quadruples; u++) {
           const cell *c = cells + u;
           const float *f = scratch + w * patch + 4 * u * n;
-          const float gx = c->gx[w], gy = c->gy[w], fx = c->fx[w], fy = c->fy[w];
-          long tap[4][4];
+          int tap[4][4];
           vec r[4];
-          control_points(l, c, w, tap);
+          control_points(c, w, tap);
           for (int t = 0; t < 4; t++) {
             vec sum[4] = {};
             for (long i = 0; i < n; i += LANES)
               for (int q = 0; q < 4; q++) sum[q] = fma_(LOAD(points + tap[t][q] + i), LOAD(f + q * n + i), sum[q]);
             r[t] = (sum[0] + sum[2]) + (sum[1] + sum[3]);
           }
+          const float gx = c->x_weight[0][w], fx = c->x_weight[1][w], gy = c->y_weight[0][w], fy = c->y_weight[1][w];
           value += (r[0] * ALL(gx * gy) + r[1] * ALL(fx * fy)) + (r[2] * ALL(gx * fy) + r[3] * ALL(fx * gy));
           if (derivatives) {
-            const float sx = c->slope_x[w] * l->slope, sy = c->slope_y[w] * l->slope, x = l->x[u], y = l->y[u];
-            vec zx = ((r[3] - r[0]) * ALL(gy) + (r[1] - r[2]) * ALL(fy)) * ALL(sx);
-            vec zy = ((r[2] - r[0]) * ALL(gx) + (r[1] - r[3]) * ALL(fx)) * ALL(sy);
-            by_x += zx * ALL(x) + zy * ALL(y);
-            by_y += zx * ALL(y) - zy * ALL(x);
+            const float sx = c->x_slope[w] * l->slope, sy = c->y_slope[w] * l->slope, x = l->x[u], y = l->y[u];
+            vec mixed = (r[0] + r[1]) - (r[2] + r[3]); /* by which the slopes of the cell's opposite edges differ */
+            vec zx = fma_(mixed, ALL(fy), r[3] - r[0]), zy = fma_(mixed, ALL(fx), r[2] - r[0]);
+            by_x = fma_(zx, ALL(sx * x), fma_(zy, ALL(sy * y), by_x));
+            by_y = fma_(zx, ALL(sx * y), fma_(zy, ALL(-sy * x), by_y));
           }
         }
-        if (l->centre >= 0) {
-          const float *middle = points + (l->size / 2) * (l->size + 1) * n, *f = scratch + (w + 1) * patch - n;
-          for (long i = 0; i < n; i += LANES) value = fma_(LOAD(middle + i), LOAD(f + i), value);
-        }
+        if (l->centre >= 0)
+          for (long i = 0; i < n; i += LANES) value = fma_(LOAD(points + i), LOAD(scratch + (w + 1) * patch - n + i), value);
         out[at + w] = sum_lanes(value);
         if (derivatives) {
           out[plane + at + w] = sum_lanes(by_x);
@@ -137,24 +129,22 @@ void convolve(const window *l, const float *features, const long *first, const f
   }
 }
 
-/* gradient: (outputs, windows). d_features and d_weight are zero at the start. */
-void convolve_backward(const window *l, const float *features, const long *first, const float *weight,
-                       const float *poses, const float *gradient, float *scratch, float *d_features, float *d_weight) {
-  const long n = l->channels, plane = l->outputs * l->windows, kernel = l->size * l->size * n, patch = rows(l) * n;
+INLINE void convolve_back(const window *l, const long n, const float *features, const long *first, const float *weight,
+                          const float *poses, const float *gradient, float *scratch, float *d_features, float *d_weight) {
+  const long plane = l->outputs * l->windows, kernel = l->size * l->size * n, patch = rows(l) * n;
+  const long middle = kernel / 2 - n / 2;
   float *d_patch = scratch + LANES * patch;
   for (long from = 0; from < l->windows; from += LANES) {
     const long count = l->windows - from < LANES ? l->windows - from : LANES;
     memset(d_patch, 0, sizeof(float) * count * patch);
-    for (long w = 0; w < count; w++)
-      for (long r = 0; r < rows(l); r++)
-        memcpy(scratch + w * patch + r * n, features + (first[from + w] + offset_of(l, r)) * n, sizeof(float) * n);
+    copy_patches(l, n, features, first + from, count, scratch);
     for (long m = 0; m < l->outputs; m++) {
-      const float *points = weight + m * kernel;
-      float *d_points = d_weight + m * kernel;
+      const float *points = weight + m * kernel + middle;
+      float *d_points = d_weight + m * kernel + middle;
       const long at = m * l->windows + from;
       vec px = poses_of(poses, at, count), py = poses_of(poses + plane, at, count);
       cell cells[MOST_QUADRUPLES];
-      for (long u = 0; u < l->quadruples; u++) cells[u] = find(l, u, px, py);
+      for (long u = 0; u < l->quadruples; u++) find(l, u, px, py, cells + u);
       for (long w = 0; w < count; w++) {
         const float g = gradient[at + w];
         if (g == 0) continue;
@@ -162,10 +152,10 @@ void convolve_backward(const window *l, const float *features, const long *first
           const cell *c = cells + u;
           const float *f = scratch + w * patch + 4 * u * n;
           float *df = d_patch + w * patch + 4 * u * n;
-          const float gx = c->gx[w] * g, fx = c->fx[w] * g, gy = c->gy[w], fy = c->fy[w];
-          const vec e[4] = {ALL(gx * gy), ALL(fx * fy), ALL(gx * fy), ALL(fx * gy)};
-          long tap[4][4];
-          control_points(l, c, w, tap);
+          int tap[4][4];
+          vec e[4];
+          control_points(c, w, tap);
+          for (int t = 0; t < 4; t++) e[t] = ALL(g * c->x_weight[X_OF[t]][w] * c->y_weight[Y_OF[t]][w]);
           for (int q = 0; q < 4; q++)
             for (long i = 0; i < n; i += LANES) {
               vec here = LOAD(f + q * n + i), d = LOAD(df + q * n + i);
@@ -178,12 +168,11 @@ void convolve_backward(const window *l, const float *features, const long *first
             }
         }
         if (l->centre >= 0) {
-          const long middle = (l->size / 2) * (l->size + 1) * n;
           const float *f = scratch + (w + 1) * patch - n;
           float *df = d_patch + (w + 1) * patch - n;
           for (long i = 0; i < n; i += LANES) {
-            STORE(df + i, fma_(ALL(g), LOAD(points + middle + i), LOAD(df + i)));
-            STORE(d_points + middle + i, fma_(ALL(g), LOAD(f + i), LOAD(d_points + middle + i)));
+            STORE(df + i, fma_(ALL(g), LOAD(points + i), LOAD(df + i)));
+            STORE(d_points + i, fma_(ALL(g), LOAD(f + i), LOAD(d_points + i)));
           }
         }
       }
@@ -194,4 +183,26 @@ void convolve_backward(const window *l, const float *features, const long *first
         for (long i = 0; i < n; i += LANES) STORE(d + i, LOAD(d + i) + LOAD(d_patch + w * patch + r * n + i));
       }
   }
+}
+
+/* Specialised for some numbers of channels, so that the loops over them unroll. */
+#define SPECIALISED(call)                                                                                              \
+  switch (l->channels) {                                                                                               \
+    case 8: { const long n = 8; call; break; }                                                                         \
+    case 16: { const long n = 16; call; break; }                                                                       \
+    case 32: { const long n = 32; call; break; }                                                                       \
+    default: { const long n = l->channels; call; break; }                                                              \
+  }
+
+/* out: (3, outputs, windows): the value and, with derivatives, those by the pose, which the backward pass needs. */
+void convolve(const window *l, const float *features, const long *first, const float *weight, const float *poses,
+              int derivatives, float *scratch, float *out) {
+  if (derivatives) SPECIALISED(convolve_windows(l, n, 1, features, first, weight, poses, scratch, out))
+  else SPECIALISED(convolve_windows(l, n, 0, features, first, weight, poses, scratch, out))
+}
+
+/* gradient: (outputs, windows). d_features and d_weight are zero at the start. */
+void convolve_backward(const window *l, const float *features, const long *first, const float *weight,
+                       const float *poses, const float *gradient, float *scratch, float *d_features, float *d_weight) {
+  SPECIALISED(convolve_back(l, n, features, first, weight, poses, gradient, scratch, d_features, d_weight))
 }

@@ -73,3 +73,15 @@ INLINE vec exp_(vec x) { vec power, rest = expm1_parts(x, &power); return fma_(p
 INLINE vec expm1_(vec x) { vec power, rest = expm1_parts(x, &power); return fma_(power, rest, power - ALL(1)); }
 INLINE vec sigmoid_(vec x) { return inverse_(ALL(1) + exp_(-x)); }
 INLINE vec tanh_(vec x) { vec m = expm1_(ALL(-2) * x); return -m / (ALL(2) + m); }
+
+#if defined(__AVX512F__) && LANES == 16
+INLINE float sum_lanes(vec v) { return _mm512_reduce_add_ps((__m512)v); }
+#else
+INLINE float sum_lanes(vec v) {
+  float s[LANES];
+  STORE(s, v);
+  for (int step = LANES / 2; step; step /= 2)
+    for (int i = 0; i < step; i++) s[i] += s[i + step];
+  return s[0];
+}
+#endif

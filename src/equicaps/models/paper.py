@@ -123,7 +123,7 @@ class PaperNet(nn.Module):
 
 def grid_mean(features: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c"]:
     """The mean over the grid; over 2x2 positions it is the same to the bit after a quarter turn."""
-    return over_window(features.flatten(2).unsqueeze(-1)).squeeze(-1) / features[0, 0].numel()
+    return over_window(features.flatten(2).unsqueeze(-1)).squeeze(-1) / (features.shape[2] * features.shape[3])
 
 
 def whole_image(capsules: Capsules) -> Capsules:
