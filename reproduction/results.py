@@ -73,7 +73,12 @@ class Results:
             return None
         protocol, unfinished = self._protocols[training.protocol], self.unfinished(name)
         record = finish_training(
-            config, protocol.training(), protocol.augmentation, protocol.test(), unfinished, self.console
+            config,
+            protocol.training(),
+            training.augmentation or protocol.augmentation,
+            protocol.test(),
+            unfinished,
+            self.console,
         )
         record |= {"run": name, "protocol": training.protocol, "quick": self.quick}
         create_folder(path.parent)

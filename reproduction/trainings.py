@@ -1,7 +1,9 @@
 """Every training on digits behind the tables and figures, by name."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
 
+from equicaps.images import ROTATED, Augmentation
 from equicaps.losses import Objective
 from equicaps.models import Architecture
 from equicaps.training import Budget, Intervals, Optimiser, TrainConfig
@@ -24,12 +26,21 @@ class DigitTraining:
     consistency: float = 0.3
     reconstruction: float = 0.0
     spread: float = 0.3
+    cross_entropy: float = 1.0
     rate: float = 6e-3
     clip: float | None = None
+    views: int | None = None
+    """The number of views of each image in a batch, if not that of the protocol."""
+    augmentation: Augmentation | None = None
+    """If not that of the protocol."""
+    seed: int = 0
+    watched: bool = True
+    """Whether some test images are looked at during the training, too; otherwise only at the end, once."""
 
     def config(self, *, quick: bool = False) -> TrainConfig:
         """All settings of this training."""
         protocol = PROTOCOLS[self.protocol]
+        views = self.views or protocol.views
         steerable = self.preset.startswith("steerable")
         return TrainConfig(
             Budget(steps=QUICK_STEPS) if quick else Budget(steps=self.steps, minutes=self.minutes),
@@ -41,13 +52,30 @@ class DigitTraining:
             ),
             Optimiser(rate=self.rate, clip=self.clip),
             Objective(
+                cross_entropy=self.cross_entropy,
                 spread=self.spread,
-                consistency=self.consistency if protocol.views == 2 else 0.0,
+                consistency=self.consistency if views == 2 else 0.0,
                 reconstruction=self.reconstruction,
             ),
-            views=protocol.views,
-            intervals=Intervals(evaluations=1, evaluation_images=QUICK_IMAGES) if quick else Intervals(),
+            views=views,
+            seed=self.seed,
+            intervals=Intervals(
+                evaluations=10 if self.watched and not quick else 1,
+                evaluation_images=QUICK_IMAGES if quick else 2000,
+            ),
         )
+
+
+PAPER_STEPS = 35_160
+"""The paper's 45 epochs of 50,000 images, in batches of 64: 2.25 million views."""
+RESAMPLED = replace(ROTATED, shift=0.5, interpolation="mixed")
+"""Rotated digits whose grid moves by up to half a pixel, interpolated in two ways: Sobel's poses depend on both."""
+
+
+def of_paper(preset: str = "paper", steps: int = PAPER_STEPS, **settings: Any) -> DigitTraining:
+    """The paper's network on rotated digits with the paper's losses: spread loss and cross entropy."""
+    given = {"protocol": "rotated", "spread": 1.0, "consistency": 0.0, "views": 1, "augmentation": RESAMPLED}
+    return DigitTraining(preset=preset, steps=steps, watched=False, **given | settings)
 
 
 TRAININGS = {
@@ -69,8 +97,11 @@ TRAININGS = {
     "mnist_rot-plain_cnn": DigitTraining("mnist_rot", "plain_cnn", 1600, consistency=0.0, spread=0.0),
     "affnist-plain_cnn": DigitTraining("affnist", "plain_cnn", 1000, consistency=0.0, spread=0.0),
     "upright-plain_cnn": DigitTraining("upright", "plain_cnn", 1500, spread=0.0),
-    "rotated-paper": DigitTraining("rotated", "paper", 800, spread=1.0, rate=3e-3),
-    "rotated-capsules_only": DigitTraining("rotated", "capsules_only", 800, spread=1.0, rate=3e-3),
+    "rotated-paper": of_paper(reconstruction=10.0),
+    "rotated-capsules_only": of_paper("capsules_only", cross_entropy=0.0),
+    "rotated-paper-labels_only": of_paper(),
+    "rotated-paper-seed1": of_paper(reconstruction=10.0, seed=1),
+    "rotated-paper-seed2": of_paper(reconstruction=10.0, seed=2),
     "rotated-steerable-short": DigitTraining("rotated", "steerable", 800),
     "rotated-steerable-minutes": DigitTraining("rotated", "steerable", minutes=15.0),
 }

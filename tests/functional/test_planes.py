@@ -32,9 +32,7 @@ def test_active_windows_are_gathered_in_reading_order(kernel_size, stride, dtype
     found = torch.autograd.grad(
         (active.activations * directions[0]).sum() + (active.poses * directions[1]).sum(), capsules
     )
-    again = torch.autograd.grad(
-        (expected * directions[0]).sum() + (poses[..., busy] * directions[1]).sum(), capsules
-    )
+    again = torch.autograd.grad((expected * directions[0]).sum() + (poses[..., busy] * directions[1]).sum(), capsules)
     for one, other in zip(found, again, strict=True):
         torch.testing.assert_close(one, other)
 

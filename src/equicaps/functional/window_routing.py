@@ -28,7 +28,7 @@ class Transformations(Protocol):
     """
 
     @property
-    def linear(self) -> bool:
+    def per_capsule(self) -> bool:
         """Whether positions are aligned with each input capsule's own mean pose instead of the window's."""
 
     @property
@@ -129,7 +129,7 @@ def window_votes(
     """The votes of every window, its n = c·k inputs sorted by capsule, then by position in reading order."""
     check_window_grid("window_votes", (poses.shape[2], poses.shape[3]), kernel_size, stride)
     inputs = windows(poses.movedim(-1, 1), kernel_size, stride).permute(0, 3, 4, 2, 5, 1)  # (b, y, x, c, k, d)
-    mean = mean_pose(group, inputs if generator.linear else inputs.flatten(-3, -2))
+    mean = mean_pose(group, inputs if generator.per_capsule else inputs.flatten(-3, -2))
     t = generator(_aligned(group, generator, mean, kernel_size)).movedim(3, -2)  # (b, y, x, m, c, k, d)
     return group.compose(inputs.unsqueeze(3), t).flatten(-3, -2)
 
@@ -147,14 +147,14 @@ def _aligned(
     """The generator's input: positions under the mean pose of the window, or under that of each of its capsules."""
     positions = window_positions(kernel_size, dtype=mean.dtype, device=mean.device)
     aligned = align(group, mean, positions)
-    return aligned.transpose(-3, -2).flatten(-2) if generator.linear else aligned
+    return aligned.transpose(-3, -2).flatten(-2) if generator.per_capsule else aligned
 
 
 @full_precision
 def _planar_features(
     group: Group, generator: Transformations, poses: Float[Tensor, "2 c k windows"], kernel_size: int
 ) -> Float[Tensor, "f k windows"]:
-    mean = planar_mean_pose(poses, together=not generator.linear, floor=group.floor).movedim(-2, 0)
+    mean = planar_mean_pose(poses, together=not generator.per_capsule, floor=group.floor).movedim(-2, 0)
     return generator.features(_aligned(group, generator, mean, kernel_size)).permute(2, 1, 0).contiguous()
 
 

@@ -69,8 +69,8 @@ class Group(ABC):
     """What fast implementations of Algorithm 1 may take for granted, see :func:`equicaps.functional.route_windows`.
 
     ``"unit complex"``: elements are unit complex numbers with their product, and zero is the undefined pose; M is the
-    normalised weighted sum, which fades at ``floor``, and δ = (1 - ⟨p, q⟩)/2. None: nothing but the methods. Subclasses do not inherit it, since
-    they may redefine any of them; a subclass for which it still holds states it again.
+    normalised weighted sum, which fades at ``floor``, and δ = (1 - ⟨p, q⟩)/2. None: nothing but the methods. Subclasses
+    do not inherit it, since they may redefine any of them; a subclass for which it still holds states it again.
     """
 
     @abstractmethod

@@ -7,7 +7,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from equicaps.groups.base import Device, DType, Generator, Group
-from equicaps.numerics import CANCELLATION, flatten_at_one, membership_tolerance, noise_floor, safe_normalize, weighted_sum
+from equicaps.numerics import (
+    CANCELLATION,
+    flatten_at_one,
+    membership_tolerance,
+    noise_floor,
+    safe_normalize,
+    weighted_sum,
+)
 
 
 class SO2(Group):

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Float
@@ -35,7 +35,8 @@ class Augmentation:
         placement: ``"centre"``; ``"frame"``, at any whole pixel such that the whole image stays inside (translated
             MNIST: 28x28 in 40x40); ``"ink"``, anywhere such that everything that is not black stays inside after the
             other changes (affNIST). Ink that does not fit is centred.
-        interpolation: how values between pixels are computed; bicubic values are clipped to [0, 1].
+        interpolation: how values between pixels are computed; bicubic values are clipped to [0, 1]. ``"mixed"``:
+            bilinear and bicubic in turn, for networks that should not depend on it.
     """
 
     size: int
@@ -45,7 +46,7 @@ class Augmentation:
     scale: tuple[float, float] = (1.0, 1.0)
     shift: float = 0.0
     placement: Placement = "centre"
-    interpolation: Interpolation = "bilinear"
+    interpolation: Interpolation | Literal["mixed"] = "bilinear"
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -76,7 +77,13 @@ class Augmentation:
         scale = self.scale[0] + drawn[2:4] * (self.scale[1] - self.scale[0])
         forth, back = _linear_map(degrees, shear, scale)
         shift = self._shift(images, forth, drawn[4:].T)
-        return Views(warp(images, back, shift, self.size, self.interpolation), degrees)
+        if self.interpolation != "mixed":
+            return Views(warp(images, back, shift, self.size, self.interpolation), degrees)
+        views = images.new_empty(len(images), images.shape[1], self.size, self.size)
+        for start, interpolation in enumerate(get_args(Interpolation)):
+            some = slice(start, None, len(get_args(Interpolation)))
+            views[some] = warp(images[some], back[some], shift[some], self.size, interpolation)
+        return Views(views, degrees)
 
     def _shift(self, images: Tensor, forth: Tensor, drawn: Tensor) -> Tensor:
         if self.placement == "frame":
@@ -88,7 +95,7 @@ class Augmentation:
                 )
             return torch.minimum((drawn * (room + 1)).floor(), room) - room / 2
         if self.placement == "ink":
-            low, high = _extent(images, forth, 2 if self.interpolation == "bicubic" else 1)
+            low, high = _extent(images, forth, 1 if self.interpolation == "bilinear" else 2)
             # The ink, with the reach of the interpolation, must not touch the first pixel beyond the frame.
             low, high = -(self.size + 1) / 2 - low, (self.size + 1) / 2 - high
             return low + torch.where(high > low, drawn, 0.5) * (high - low)

@@ -55,7 +55,8 @@ class GroupCapsNet(nn.Module):
         if not pad:
             check_size(image_size, image_size, config.grid)
         size = (image_size, image_size)
-        self.decoder = Decoder(config.num_classes, config.in_channels, size) if decoder else None
+        masked = isinstance(body, PaperNet)
+        self.decoder = Decoder(config.num_classes, config.in_channels, size, masked=masked) if decoder else None
 
     @classmethod
     def from_preset(

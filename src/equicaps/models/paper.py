@@ -24,8 +24,8 @@ class PaperConfig:
     """The architecture of Section 6.1: five capsule layers on 2x2 blocks, each paired with a pose-aligned convolution.
 
     The convolutions see windows of 4x4 around the block of each capsule, and the class capsules are paired with a
-    linear map of what the last convolution finds. The capsules have 144,410 parameters with the MLP generator (144,970
-    with the authors' ``TransformLinear()``; the paper says 145k), the spline convolutions 90,794 (the paper: 90k).
+    linear map of what the last convolution finds. The capsules have 140,115 parameters (the paper says 145k; with the
+    authors' ``TransformLinear()`` they have 144,970), the spline convolutions 90,794 (the paper: 90k).
 
     Without ``features`` only the capsules remain, and the scores are the agreements. Without ``poses`` only the
     convolutions remain, evaluated at the identity: the paper's CNN(*). Of its 90,794 parameters 58,394 are effective,
@@ -33,7 +33,8 @@ class PaperConfig:
 
     Attributes:
         widths: the numbers of capsules of all layers but the last.
-        kernel: the transformation generator, by default three times as wide at the start as usual.
+        kernel: the transformation generator, by default three times as wide at the start as usual, with positions
+            aligned per capsule.
         gradients: the first poses, see :class:`equicaps.nn.ImagePoses`.
         iterations: of the routing.
         pool_by_agreement: whether the last features are pooled with the routing weights of the class capsules (Section
@@ -43,7 +44,7 @@ class PaperConfig:
     num_classes: int = 10
     in_channels: int = 1
     widths: tuple[int, ...] = (16, 32, 32, 64)
-    kernel: TransformKernel = field(default_factory=lambda: TransformMLP(spread=1.5))
+    kernel: TransformKernel = field(default_factory=lambda: TransformMLP(15, spread=1.5, per_capsule=True))
     gradients: GradientMethod = "sobel"
     iterations: int = 2
     pool_by_agreement: bool = False

@@ -28,7 +28,7 @@ class TransformKernel(ABC):
 
 @dataclass(frozen=True)
 class TransformMLP(TransformKernel):
-    """The paper's two-layer MLP: position -> ReLU(hidden) -> n·m group elements, aligned with one mean pose.
+    """The paper's two-layer MLP: position -> ReLU(hidden) -> n·m group elements.
 
     On SO(2) it emits 2-vectors and normalises them, which is cheaper than sine and cosine and has no seam at ±π. On
     other groups it emits Lie algebra vectors, which ``group.exp`` maps into the group. With 16 hidden units the paper's
@@ -37,14 +37,20 @@ class TransformMLP(TransformKernel):
     Args:
         hidden: the width of the hidden layer.
         spread: how far the first transformations are from the identity, in radians and roughly.
+        per_capsule: whether the position is aligned with every input capsule's own mean pose, as in the authors' code:
+            2n numbers, from which t can read how the capsules of a window are rotated against each other. Otherwise it
+            is aligned with one mean pose of all capsules.
     """
 
     hidden: int = 16
     spread: float = 0.5
+    per_capsule: bool = False
 
     def build(self, group: Group, in_capsules: int, out_capsules: int) -> "TransformGenerator":
         """A generator with fresh parameters."""
-        return TransformGenerator(group, in_capsules, out_capsules, hidden=self.hidden, linear=False, spread=self.spread)
+        return TransformGenerator(
+            group, in_capsules, out_capsules, hidden=self.hidden, spread=self.spread, per_capsule=self.per_capsule
+        )
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class TransformLinear(TransformKernel):
 
     def build(self, group: Group, in_capsules: int, out_capsules: int) -> "TransformGenerator":
         """A generator with fresh parameters."""
-        return TransformGenerator(group, in_capsules, out_capsules, hidden=self.hidden, linear=True, spread=self.spread)
+        return TransformGenerator(group, in_capsules, out_capsules, hidden=self.hidden, spread=self.spread, linear=True)
 
 
 @final
@@ -78,13 +84,15 @@ class TransformGenerator(nn.Module):
         in_capsules: n, the number of input capsules.
         out_capsules: m, the number of output capsules.
         hidden: the width of the hidden layer.
-        linear: the authors' form, without bias or non-linearity, with 2n numbers as input.
         spread: see :class:`TransformMLP`.
+        per_capsule: see :class:`TransformMLP`.
+        linear: the authors' form: per capsule, without bias or non-linearity.
     """
 
     def __init__(
-        self, group: Group, in_capsules: int, out_capsules: int, *, hidden: int, linear: bool, spread: float = 0.5
-    ) -> None:
+        self, group: Group, in_capsules: int, out_capsules: int, *, hidden: int, spread: float = 0.5,
+        per_capsule: bool = False, linear: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         check_count("TransformGenerator", "hidden", hidden)
         check_positive("TransformGenerator", "spread", spread)
@@ -93,9 +101,10 @@ class TransformGenerator(nn.Module):
         self.in_capsules = in_capsules
         self.out_capsules = out_capsules
         self.linear = linear
+        self.per_capsule = per_capsule or linear
         self.emits_directions = isinstance(group, SO2) and not linear
         emitted = 2 if self.emits_directions else group.algebra_dim
-        self.first = nn.Linear(2 * in_capsules if linear else 2, hidden, bias=not linear)
+        self.first = nn.Linear(2 * in_capsules if self.per_capsule else 2, hidden, bias=not linear)
         columns = hidden if linear else hidden + 1  # the last one is the bias
         self.weight = nn.Parameter(torch.empty(emitted, out_capsules, in_capsules, columns))
         self.reset_parameters()
@@ -120,7 +129,7 @@ class TransformGenerator(nn.Module):
         return hidden if self.linear else torch.nn.functional.pad(torch.relu(hidden), (0, 1), value=1.0)
 
     def forward(self, aligned: Float[Tensor, "*batch i"]) -> Float[Tensor, "*batch m n d"]:
-        """Group elements for aligned positions; i = 2, or 2n in the linear form."""
+        """Group elements for aligned positions; i = 2, or 2n per capsule."""
         raw = torch.einsum("...f,emnf->...mne", self.features(aligned), self.weight)
         return directions(raw) if self.emits_directions else self.group.exp(raw)
 

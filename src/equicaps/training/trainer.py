@@ -71,8 +71,13 @@ class Trainer:
         self.network = network.to(world.device).train()
         world.broadcast([*network.parameters(), *network.buffers()])
         optimiser = config.optimiser
+        named = dict(network.named_parameters())
+        numbers = [name for name, value in named.items() if value.ndim == 0]  # of σ; decay would undo its calibration
+        self._names = [name for name in named if name not in numbers] + numbers  # in the optimizer's order
+        groups = [{"params": [named[name] for name in self._names[: len(named) - len(numbers)]]}]
+        groups += [{"params": [named[name] for name in numbers], "weight_decay": 0.0}] if numbers else []
         self.optimizer = torch.optim.AdamW(
-            network.parameters(), lr=optimiser.rate, betas=optimiser.betas, weight_decay=optimiser.weight_decay
+            groups, lr=optimiser.rate, betas=optimiser.betas, weight_decay=optimiser.weight_decay
         )
         self.average = copy.deepcopy(network).eval().requires_grad_(False) if optimiser.ema is not None else None
         self.sampler = Sampler(data, augmentation, images=config.images_per_step, views=config.views, seed=config.seed)
@@ -167,9 +172,8 @@ class Trainer:
     def tensors(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, except :meth:`numbers`."""
         parts = {f"network.{name}": value for name, value in self.network.state_dict().items()}
-        names = [name for name, _ in self.network.named_parameters()]
         for index, entries in self.optimizer.state_dict()["state"].items():
-            parts |= {f"optimizer.{names[index]}.{key}": value for key, value in entries.items()}
+            parts |= {f"optimizer.{self._names[index]}.{key}": value for key, value in entries.items()}
         if self.average is not None:
             parts |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
         parts["random.cpu"] = torch.get_rng_state()
@@ -194,7 +198,7 @@ class Trainer:
         except RuntimeError as error:
             raise FileError(f"the checkpoint belongs to another network: {error}") from error
         state: dict[int, dict[str, Tensor]] = {}
-        for index, (name, _) in enumerate(self.network.named_parameters()):
+        for index, name in enumerate(self._names):
             if entries := {key: value for key, value in part(f"optimizer.{name}.").items() if "." not in key}:
                 state[index] = entries
         self.optimizer.load_state_dict({"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]})
