@@ -29,8 +29,9 @@ bench: .venv/demo.stamp
 	$(BIN)/python benchmarks/routing.py
 	$(BIN)/python benchmarks/train_step.py --quick
 
-# Everything from the stored weights; WHAT=table1a for a part (see python -m reproduction), TRAIN=1 trains what is missing.
-WHAT ?= all
+# Everything from the stored weights; PAPER=1 for the paper's network only, WHAT=table1a for another part (see
+# python -m reproduction); TRAIN=1 trains what is missing.
+WHAT ?= $(if $(PAPER),paper,all)
 reproduce: .venv/train,figures.stamp
 	$(BIN)/python -m reproduction $(WHAT) $(if $(TRAIN),,--no-training)
 

@@ -17,6 +17,7 @@ from equicaps.inference.model_files import MODEL
 from reproduction import galaxies, galaxies_page, pages, plots
 from reproduction.exactness import exactness
 from reproduction.figures import figures
+from reproduction.paper import paper
 from reproduction.results import ROOT, Record, Results
 from reproduction.ship import MODELS, ship
 from reproduction.table1a import table1a
@@ -40,7 +41,8 @@ EXPERIMENTS: dict[str, tuple[Sequence[Experiment], str]] = {
     "table1b": ([table1b], "Table 1b and Figure 5: pose errors."),
     "exactness": ([exactness], "Section 6.2: accuracy at all angles, and what quarter turns change."),
     "figures": ([figures], "Figure 4: poses and reconstructions."),
-    "all": ([exactness, table1a, table1b, figures], "Everything above."),
+    "paper": ([paper], "The paper's own network: all of its figures, printed as one table."),
+    "all": ([exactness, table1a, table1b, figures, paper], "Everything above."),
 }
 
 app = typer.Typer(

@@ -19,7 +19,7 @@ from reproduction.results import Record, Results
 
 UPRIGHT = {"whole": "upright-steerable", "plain_cnn": "upright-plain_cnn"}
 """Networks trained on upright digits."""
-ROTATED = {"whole": "rotated-steerable", "paper": "rotated-paper"}
+ROTATED = {"whole": "rotated-steerable"}
 """Networks trained on rotated digits."""
 QUARTERS = (0, 90, 180, 270)
 STEP = 15
@@ -34,14 +34,17 @@ def exactness(results: Results) -> Record:
     The record has, for each network, the accuracy at quarter turns, at any angle and over the angle, and the largest
     changes under quarter turns.
     """
-    networks = {name: _measured(results, training, accuracies=True) for name, training in UPRIGHT.items()}
-    trained_rotated = {name: _measured(results, training, accuracies=False) for name, training in ROTATED.items()}
+    networks = {name: measured_at_angles(results, training, accuracies=True) for name, training in UPRIGHT.items()}
+    trained_rotated = {
+        name: measured_at_angles(results, training, accuracies=False) for name, training in ROTATED.items()
+    }
     record = results.write("exactness", {"networks": networks, "trained_turned": trained_rotated})
     plots.accuracy_by_angle(results.pictures / "accuracy_by_angle.png", record)
     return record
 
 
-def _measured(results: Results, name: str, *, accuracies: bool) -> Record | None:
+def measured_at_angles(results: Results, name: str, *, accuracies: bool) -> Record | None:
+    """A training's entry with what quarter turns change and, if wanted, its accuracies over the angle."""
     trained = results.trained(name)
     if trained is None:
         return None

@@ -23,21 +23,27 @@ CANDIDATES = 400
 """The number of test digits among which the worst one is searched."""
 
 
-@torch.no_grad()
 def figures(results: Results) -> Record | None:
-    """Draw ``output_poses``, ``layer_poses`` and ``reconstructions``, and write ``figures.json``."""
-    trained = results.trained(TRAINING)
+    """Draw Figure 4 from our network, and write ``figures.json``."""
+    drawn = draw(results, TRAINING)
+    return None if drawn is None else results.write("figures", drawn)
+
+
+@torch.no_grad()
+def draw(results: Results, training: str, prefix: str = "") -> Record | None:
+    """Draw ``output_poses``, ``layer_poses`` and ``reconstructions`` of a training; returns what they show."""
+    trained = results.trained(training)
     if trained is None:
         return None
     entry, network = trained
     digits = results.digits()
     first = [int((digits.labels == digit).nonzero()[0]) for digit in range(10)]
     drawn = {
-        "output_poses": _output_poses(network, digits, first, results),
-        "layer_poses": _layer_poses(network, digits, first[LAYER_DIGIT], results),
-        "reconstructions": _reconstructions(network, digits, first, results),
+        "output_poses": _output_poses(network, digits, first, results, prefix),
+        "layer_poses": _layer_poses(network, digits, first[LAYER_DIGIT], results, prefix),
+        "reconstructions": _reconstructions(network, digits, first, results, prefix),
     }
-    return results.write("figures", {**entry, "pictures": drawn})
+    return {**entry, "pictures": drawn}
 
 
 def rotated_outputs(
@@ -62,7 +68,7 @@ def errors_along(poses: Float[Tensor, "n angles 2"], angles: tuple[float, ...]) 
     return torch.stack(columns, 1)
 
 
-def _output_poses(network: GroupCapsNet, digits: Dataset, first: list[int], results: Results) -> Record:
+def _output_poses(network: GroupCapsNet, digits: Dataset, first: list[int], results: Results, prefix: str) -> Record:
     some = torch.arange(len(digits))[:: max(1, len(digits) // CANDIDATES)]
     means = []
     for part in results.track(some.split(100), "output poses"):
@@ -73,12 +79,12 @@ def _output_poses(network: GroupCapsNet, digits: Dataset, first: list[int], resu
     labels = digits.labels[chosen]
     views, poses, classes = rotated_outputs(network, digits.images[chosen], labels, ANGLES)
     errors = errors_along(poses, ANGLES)
-    plots.output_poses(results.pictures / "output_poses.png", views, poses, errors, ANGLES)
+    plots.output_poses(results.pictures / f"{prefix}output_poses.png", views, poses, errors, ANGLES)
     return {"digits": chosen.tolist(), "classes": labels.tolist(), "predicted": classes.tolist(),
             "degrees": list(ANGLES), "errors": errors.tolist(), "worst_of": len(some)}  # fmt: skip
 
 
-def _layer_poses(network: GroupCapsNet, digits: Dataset, index: int, results: Results) -> Record:
+def _layer_poses(network: GroupCapsNet, digits: Dataset, index: int, results: Results, prefix: str) -> Record:
     image = digits.images[index : index + 1].expand(len(LAYER_ANGLES), -1, -1, -1)
     views = rotate(image, torch.tensor(LAYER_ANGLES), SIZE)
     layers = network.capsules(views)[:2]
@@ -88,11 +94,11 @@ def _layer_poses(network: GroupCapsNet, digits: Dataset, index: int, results: Re
         (layer.poses[:, capsule], layer.activations[:, capsule])
         for layer, capsule in zip(layers, strongest, strict=True)
     ]
-    plots.layer_poses(results.pictures / "layer_poses.png", views.squeeze(1), fields, LAYER_ANGLES)
+    plots.layer_poses(results.pictures / f"{prefix}layer_poses.png", views.squeeze(1), fields, LAYER_ANGLES)
     return {"digit": index, "capsules": strongest, "degrees": list(LAYER_ANGLES)}
 
 
-def _reconstructions(network: GroupCapsNet, digits: Dataset, first: list[int], results: Results) -> Record:
+def _reconstructions(network: GroupCapsNet, digits: Dataset, first: list[int], results: Results, prefix: str) -> Record:
     views = rotate(digits.images[first], torch.zeros(len(first)), SIZE)
     output, group = network(views), SO2()
     assert network.decoder is not None
@@ -100,5 +106,6 @@ def _reconstructions(network: GroupCapsNet, digits: Dataset, first: list[int], r
     for angle in ANGLES:
         g = group.exp(torch.deg2rad(torch.tensor([angle])))
         images.append(network.decoder(output._replace(poses=group.compose(g, output.poses))).squeeze(1))
-    plots.reconstructions(results.pictures / "reconstructions.png", views.squeeze(1), torch.stack(images, 1), ANGLES)
+    path = results.pictures / f"{prefix}reconstructions.png"
+    plots.reconstructions(path, views.squeeze(1), torch.stack(images, 1), ANGLES)
     return {"digits": first, "degrees": list(ANGLES)}

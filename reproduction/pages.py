@@ -9,7 +9,7 @@ from reproduction import galaxies_page, results_page
 from reproduction.markdown import filled
 from reproduction.results import Record
 
-EXPERIMENTS = ("exactness", "table1a", "table1b", "figures")
+EXPERIMENTS = ("exactness", "table1a", "table1b", "figures", "paper")
 RESULTS, README = Path("docs", "results.md"), Path("README.md")
 GUARANTEES, GALAXIES = Path("docs", "guarantees.md"), Path("docs", "galaxies.md")
 

@@ -95,18 +95,19 @@ def reconstructions(
     _save(figure, path)
 
 
-def pose_error_by_class(path: Path, record: Record) -> None:
-    """Draw Figure 5 from ``table1b.json``: our network, if it was measured, and the naive poses as an outline."""
-    ours, naive = record["rows"]["consistency"], record["rows"]["naive"]
-    edges = list(range(0, 181, record["bin_degrees"]))
+def pose_error_by_class(path: Path, ours: Record | None, name: str, naive: Record | None = None) -> None:
+    """Draw Figure 5: the errors of a network, if it was measured, and those of the naive poses as an outline."""
+    bins = len((ours or naive or {"classes": [{"fractions": [0.0]}]})["classes"][0]["fractions"])
+    edges = [180 * k / bins for k in range(bins + 1)]
     figure = _figure(9.5, 4.2)
     panels = figure.subplots(2, 5, sharex=True, sharey=True)
     for digit, axes in enumerate(panels.flat):
         if ours is not None:
             found = ours["classes"][digit]
-            axes.stairs(found["fractions"], edges, fill=True, color=BLUE, label="steerable")
+            axes.stairs(found["fractions"], edges, fill=True, color=BLUE, label=name)
             axes.text(0.95, 0.82, f"mean {found['mean']:.1f}°", transform=axes.transAxes, ha="right", fontsize=8)
-        axes.stairs(naive["classes"][digit]["fractions"], edges, color=ORANGE, linewidth=1.3, label="naive")
+        if naive is not None:
+            axes.stairs(naive["classes"][digit]["fractions"], edges, color=ORANGE, linewidth=1.3, label="naive")
         axes.set_title(f"digit {digit}", fontsize=9)
         axes.set_xticks([0, 60, 120, 180])
         axes.set_ylim(0, 1)

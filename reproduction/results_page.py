@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from equicaps.models import Architecture
-from reproduction import table1a, table1b
+from reproduction import paper, table1a, table1b
 from reproduction.markdown import markdown_table
 from reproduction.protocols import PROTOCOLS
 from reproduction.published import GOALS, NUMERICAL_ERROR, PAPER_PARAMETERS, Goal
@@ -31,7 +31,6 @@ COLUMNS = {
     "affnist": "affNIST, regenerated",
 }
 LABELS = {
-    "plain_cnn": "plain CNN: the paper's convolutions without poses",
     "capsules": "capsules only",
     "without_poses": "whole network, with its poses switched off",
     "whole": "**whole network**",
@@ -62,14 +61,12 @@ class Measured(NamedTuple):
 
 
 def measured(records: Records) -> dict[str, Measured]:
-    """Our figure for every goal that was measured."""
+    """The figure of our network for every goal that was measured; the naive poses need no network."""
     found = {}
     networks = _present((records["exactness"] or {}).get("networks", {}))
     if whole := networks.get("whole"):
         found["quarters"] = Measured(min(whole["quarters"]["accuracy"].values()), whole)
         found["any_angle"] = Measured(whole["accuracy"], whole)
-    if plain := networks.get("plain_cnn"):
-        found["any_angle_cnn"] = Measured(plain["accuracy"], plain)
     for row, cells in (records["table1a"] or {}).get("cells", {}).items():
         found |= {f"{column}/{row}": Measured(cell["accuracy"], cell) for column, cell in _present(cells).items()}
     for row, entry in _present((records["table1b"] or {}).get("rows", {})).items():
@@ -77,28 +74,47 @@ def measured(records: Records) -> dict[str, Measured]:
     return found
 
 
+def measured_with_paper(records: Records) -> dict[str, Measured]:
+    """The figure of the paper's network, trained here, for every goal that was measured."""
+    record = records["paper"]
+    found = {} if record is None else {key: paper.figure(record, key) for key in GOALS}
+    return {key: Measured(*value) for key, value in found.items() if value}
+
+
 def readme(records: Records) -> str:
-    """The short table of README, the paper beside ours."""
-    ours = measured(records)
+    """The short table of README: the paper, the paper's network here, and ours."""
+    papers, ours = measured_with_paper(records), measured(records)
     rows = [
-        [GOALS[key].what, _paper(GOALS[key]), f"**{_value(GOALS[key], ours.get(key))}**", _network(ours.get(key))]
+        [GOALS[key].what, _paper(GOALS[key]), _value(GOALS[key], papers.get(key)), _value(GOALS[key], ours.get(key))]
         for key in README_ROWS
+        if key != "pose/naive"
     ]
-    papers = _present((records["table1a"] or {}).get("same_budget", {})).get("rotated-paper")
-    brief = (
-        f" Our implementation of that network, the preset `paper`, was only trained briefly: "
-        f"{_number(papers['accuracy'])} on rotated MNIST after {papers['images_seen']:,} views."
-        if papers
-        else ""
+    return markdown_table(["", "paper", "the paper's network, here", "`steerable`"], rows) + (
+        f"\nThe paper's network has {PAPER_PARAMETERS} parameters in the paper and "
+        f"{_parameters('paper') / 1000:.0f}k here (presets `paper` and, for capsules only, `capsules_only`); ours has "
+        f"{_parameters('steerable') / 1000:.0f}k (`steerable`) and, for capsules only, "
+        f"{_parameters('steerable_capsules') / 1000:.0f}k (`steerable_capsules`).\n"
+        "MNIST-rot and affNIST are *regenerated* from MNIST, so there the paper's figures are of other images of the "
+        "same kind.\n"
+        f"{_repetitions(records['paper'])} [Results](docs/results.md) lists data, cost, seed and commit of each, and "
+        "`make reproduce` measures it again.\n"
     )
-    return markdown_table(["", "paper", "equicaps", "network"], rows) + (
-        "\n*network* is the one behind the equicaps figure; the paper's figures are of the paper's network "
-        f"({PAPER_PARAMETERS} parameters).{brief}\n"
-        "MNIST-rot and affNIST are *regenerated* from MNIST, so in those rows the two figures are of different images "
-        "of the same kind.\n"
-        "Each figure is of one training, without repetitions; [results](docs/results.md) lists its data, cost, seed "
-        "and commit, and `make reproduce` measures it again.\n"
-    )
+
+
+def _repetitions(record: Record | None) -> str:
+    """What is known about the spread of the figures."""
+    found = paper.repeated(record) if record else {}
+    count = found["accuracy"][2] if found else 0
+    if count < 2:
+        return "Each figure is of one training, without repetitions."
+    parts = ", ".join(
+        f"{_number(found[key][0], unit)} ± {found[key][1]:.2f} {what}"
+        for key, unit, what in (
+            ("accuracy", "%", "(whole)"), ("agreement_accuracy", "%", "(by agreement)"),
+            ("pose_error_mean", "°", "(pose error)"),
+        )
+    )  # fmt: skip
+    return f"The paper's network on rotated MNIST, {count} seeds: {parts}; every other figure is of one training."
 
 
 def guarantees(records: Records) -> str:
@@ -133,29 +149,31 @@ def page(records: Records) -> str:
         "`python -m reproduction pages` writes this page from the files in `results/`; do not edit it.\n"
         "`make reproduce` measures everything again with the stored weights; `make reproduce TRAIN=1` also trains\n"
         "what is missing.\n",
-        f"The paper's figures are of the paper's network ({PAPER_PARAMETERS} parameters), ours of the network named in "
-        "the row.\nMNIST-rot and affNIST are *regenerated* from MNIST ([data](data.md)), so the paper's figures beside "
-        "them are of\nother images of the same kind. Each figure is of one training, whose seed is given below. "
-        "CPU-minutes are of one thread.\n",
-        "## Paper, target and equicaps\n",
+        "*The paper's network* is the paper's, trained here; *ours* is `steerable`. What the column *paper* shows is "
+        f"printed there,\nfor a network of {PAPER_PARAMETERS} parameters. MNIST-rot and affNIST are *regenerated* from "
+        "MNIST ([data](data.md)), so the\npaper's figures beside them are of other images of the same kind. Each "
+        "figure is of one training, whose seed is given\nbelow, unless it says otherwise. CPU-minutes are of one thread.\n",
+        "## Paper and equicaps\n",
         _overview(records),
         "## Trained upright, tested rotated\n",
         _exactness(records["exactness"]),
         "## Table 1a: accuracy\n",
         _accuracy(records["table1a"]),
-        "## The paper's network and `steerable` on the same budget\n",
-        _same_budget(records["table1a"]),
+        "## Short trainings of `steerable`\n",
+        _short(records["table1a"]),
         "## Table 1b: pose error\n",
         _pose_error(records["table1b"]),
         "## Figures\n",
         _figures(records["figures"]),
+        "## The paper's network\n",
+        _papers_network(records["paper"]),
     ]
     return "\n".join(parts)
 
 
 def _overview(records: Records) -> str:
     rows = []
-    ours = measured(records)
+    papers, ours = measured_with_paper(records), measured(records)
     for key, goal in GOALS.items():
         found = ours.get(key)
         reached = None if found is None else goal.reached(found.value)
@@ -164,8 +182,11 @@ def _overview(records: Records) -> str:
         sign = {"%": "≥", "°": "≤"}[goal.unit]
         target = "" if goal.target is None else f"{sign} {_number(goal.target, goal.unit)}"
         verdict = {None: "", True: "yes", False: "**no**"}[reached]
-        rows.append([goal.what, _paper(goal), goal.where, target, _value(goal, found), _network(found), verdict])
-    return markdown_table(["", "paper", "where", "target", "equicaps", "network", "target reached"], rows)
+        own = [_value(goal, papers.get(key)) if key in (*paper.SOURCES, "quarters") else "", _network(papers.get(key))]
+        mine = ["", ""] if key.endswith("_cnn") else [_value(goal, found), _network(found)]
+        rows.append([goal.what, goal.where, _paper(goal), *own, *mine, target, verdict])
+    head = ["", "where", "paper", "the paper's network, here", "", "ours", "", "our target", "reached"]
+    return markdown_table(head, rows)
 
 
 def _identical(entry: Record) -> bool:
@@ -225,14 +246,32 @@ def _accuracy(record: Record | None) -> str:
     return text + _trainings(cells[column] for column in COLUMNS for cells in record["cells"].values() if cells[column])
 
 
-def _same_budget(record: Record | None) -> str:
-    entries = (record or {}).get("same_budget", dict.fromkeys(table1a.SAME_BUDGET))
+def _short(record: Record | None) -> str:
+    entries = (record or {}).get("short", dict.fromkeys(table1a.SHORT))
     rows = [[f"`{name}`", *_cost(entry), *_accuracies(entry), _pose(entry)] for name, entry in entries.items()]
     head = ["", "views seen", "CPU-minutes", "accuracy", "by agreement", "pose error, mean / median"]
-    return (
-        "MNIST rotated on the fly. `steerable` was trained on the same number of views as the paper's network, and for "
-        "about as many\nCPU-minutes (on machines that were more or less busy):\n\n"
-    ) + markdown_table(head, rows)
+    return "MNIST rotated on the fly, few views and few CPU-minutes:\n\n" + markdown_table(head, rows)
+
+
+def _papers_network(record: Record | None) -> str:
+    if record is None:
+        return f"{MISSING}\n"
+    head = ["training", "views seen", "CPU-minutes", "accuracy", "by agreement", "pose error, mean / median"]
+    names = {name: entry for name, entry in record["trainings"].items() if name.startswith("rotated-paper")}
+    names["rotated-paper, bicubic test digits"] = record["bicubic"]
+    rows = [[f"`{name}`", *_cost(entry), *_accuracies(entry), _pose(entry)] for name, entry in names.items()]
+    text = "On MNIST rotated on the fly; [how it was reached](reproduction.md).\n\n" + markdown_table(head, rows)
+    text += f"\n{_repetitions(record)}\n"
+    changes = {"networks": {name: record[name] for name in ("upright", "rotated")}}
+    if _present(changes["networks"]):
+        text += (
+            f"\nThe largest changes under rotations by 90, 180 and 270 degrees, in float32:\n\n{_deviations(changes)}"
+        )
+    if record["pictures"]:
+        captions = PICTURES | {"pose_error_by_class": "Figure 5: pose errors for each class."}
+        text += "\n" + "\n".join(_picture(f"{paper.PREFIX}{name}", caption) for name, caption in captions.items())
+        text += f"\nDrawn with the weights of `{record['pictures']['run']}`.\n"
+    return text + _trainings(_present(record["trainings"]).values())
 
 
 def _pose_error(record: Record | None) -> str:
@@ -242,7 +281,6 @@ def _pose_error(record: Record | None) -> str:
         [POSE_LABELS[name], _paper(GOALS[f"pose/{name}"]), *_mean_median(entry)]
         for name, entry in record["rows"].items()
     ]
-    rows += [[f"`{name}`, trained briefly", "", *_mean_median(entry)] for name, entry in record["extra"].items()]
     text = (
         "Degrees between the pose of a rotated test digit and the rotated pose of the upright one, for the true class."
     )
@@ -251,7 +289,7 @@ def _pose_error(record: Record | None) -> str:
         f"Figure 5: the fraction of test digits in each bin of {table1b.BIN} degrees of pose error, for each class."
     )
     text += "\n" + _picture("pose_error_by_class", caption)
-    entries = _present(record["rows"] | record["extra"]).values()
+    entries = _present(record["rows"]).values()
     return text + _trainings(entry for entry in entries if "run" in entry)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
-from equicaps.images import ROTATED, Augmentation
+from equicaps.images import ROTATED, UPRIGHT, Augmentation
 from equicaps.losses import Objective
 from equicaps.models import Architecture
 from equicaps.training import Budget, Intervals, Optimiser, TrainConfig
@@ -71,10 +71,14 @@ PAPER_STEPS = 25_000
 RESAMPLED = replace(ROTATED, shift=0.5, interpolation="mixed")
 """Rotated digits whose grid moves by up to half a pixel, interpolated in two ways: Sobel's poses depend on both."""
 
+JITTERED = replace(UPRIGHT, shift=0.5, interpolation="mixed")
+"""Upright digits, resampled in the same way."""
+
 
 def of_paper(preset: str = "paper", steps: int = PAPER_STEPS, **settings: Any) -> DigitTraining:
     """The paper's network on rotated digits with the paper's losses: spread loss and cross entropy."""
-    given = {"protocol": "rotated", "spread": 1.0, "consistency": 0.0, "views": 1, "augmentation": RESAMPLED}
+    given: dict[str, Any] = {"protocol": "rotated", "augmentation": RESAMPLED, "views": 1, "spread": 1.0}
+    given["consistency"] = 0.0
     return DigitTraining(preset=preset, steps=steps, watched=False, **given | settings)
 
 
@@ -93,15 +97,26 @@ TRAININGS = {
     "rotated-steerable_cnn": DigitTraining("rotated", "steerable_cnn", 1000, consistency=0.0, spread=0.0),
     "mnist_rot-steerable_cnn": DigitTraining("mnist_rot", "steerable_cnn", 800, consistency=0.0, spread=0.0),
     "affnist-steerable_cnn": DigitTraining("affnist", "steerable_cnn", 700, consistency=0.0, spread=0.0),
-    "rotated-plain_cnn": DigitTraining("rotated", "plain_cnn", 2000, consistency=0.0, spread=0.0),
-    "mnist_rot-plain_cnn": DigitTraining("mnist_rot", "plain_cnn", 1600, consistency=0.0, spread=0.0),
-    "affnist-plain_cnn": DigitTraining("affnist", "plain_cnn", 1000, consistency=0.0, spread=0.0),
-    "upright-plain_cnn": DigitTraining("upright", "plain_cnn", 1500, spread=0.0),
     "rotated-paper": of_paper(reconstruction=10.0),
     "rotated-capsules_only": of_paper("capsules_only", cross_entropy=0.0),
     "rotated-paper-labels_only": of_paper(),
     "rotated-paper-seed1": of_paper(reconstruction=10.0, seed=1),
     "rotated-paper-seed2": of_paper(reconstruction=10.0, seed=2),
+    "mnist_rot-paper": of_paper(steps=12_500, protocol="mnist_rot", reconstruction=10.0),
+    "mnist_rot-capsules_only": of_paper("capsules_only", 12_500, protocol="mnist_rot", cross_entropy=0.0),
+    "affnist-paper": of_paper(steps=12_500, protocol="affnist", augmentation=None),
+    "affnist-capsules_only": of_paper(
+        "capsules_only", 12_500, protocol="affnist", augmentation=None, cross_entropy=0.0
+    ),
+    "upright-paper": of_paper(steps=12_500, protocol="upright", augmentation=JITTERED),
+    "rotated-plain_cnn": of_paper("plain_cnn", spread=0.0),
+    "mnist_rot-plain_cnn": of_paper("plain_cnn", 12_500, protocol="mnist_rot", spread=0.0),
+    "affnist-plain_cnn": of_paper("plain_cnn", 12_500, protocol="affnist", augmentation=None, spread=0.0),
+    "upright-plain_cnn": of_paper("plain_cnn", 12_500, protocol="upright", augmentation=JITTERED, spread=0.0),
+    "rotated-paper-consistency": of_paper(reconstruction=10.0, consistency=0.3, views=2),
+    "rotated-paper-gaussian": of_paper("paper_gaussian", reconstruction=10.0),
+    "rotated-paper-pooled": of_paper("paper_pooled", reconstruction=10.0),
+    "rotated-paper-iterated": of_paper("paper_iterated", reconstruction=10.0),
     "rotated-steerable-short": DigitTraining("rotated", "steerable", 800),
     "rotated-steerable-minutes": DigitTraining("rotated", "steerable", minutes=15.0),
 }

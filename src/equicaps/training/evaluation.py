@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from equicaps.data import Dataset
 from equicaps.images import rotate
+from equicaps.images.warp import Interpolation
 from equicaps.losses import true_poses
 from equicaps.metrics import UNDEFINED, Accuracy, Network, PoseError, accuracy, check_not_empty, on_cpu, pose_errors
 from equicaps.models.output import CapsOutput
@@ -34,11 +35,15 @@ class AnyAngle:
     size: int = 32
     seed: int = 0
     batch: int = 250
+    interpolation: Interpolation = "bilinear"
 
     def __call__(self, network: nn.Module, limit: int | None = None) -> dict[str, Number]:
         """Accuracies in percent, pose errors in degrees."""
         data = self.data.some(limit)
-        result = evaluate(on_cpu(network), data.images, data.labels, size=self.size, seed=self.seed, batch=self.batch)
+        result = evaluate(
+            on_cpu(network), data.images, data.labels, size=self.size, seed=self.seed, batch=self.batch,
+            interpolation=self.interpolation,
+        )  # fmt: skip
         return {
             "accuracy": result.accuracy.scores,
             "agreement_accuracy": result.accuracy.activations,
@@ -74,6 +79,7 @@ def evaluate(
     size: int,
     seed: int = 0,
     batch: int = 250,
+    interpolation: Interpolation = "bilinear",
 ) -> AnyAngleFigures:
     """Accuracy and pose error on images rotated by seeded uniform angles."""
     check_not_empty("evaluate", images)
@@ -81,7 +87,10 @@ def evaluate(
     degrees = (torch.rand(len(images), generator=generator) * 360).to(images.device)
     outputs, errors = [], []
     for x, y, angle in zip(images.split(batch), labels.split(batch), degrees.split(batch), strict=True):
-        upright, rotated = network(rotate(x, torch.zeros_like(angle), size)), network(rotate(x, angle, size))
+        upright, rotated = (
+            network(rotate(x, torch.zeros_like(angle), size)),
+            network(rotate(x, angle, size, interpolation)),
+        )
         outputs.append(accuracy(rotated, y))
         errors.append(pose_errors(true_poses(upright, y), true_poses(rotated, y), angle))
     sizes = torch.tensor([len(x) for x in images.split(batch)], dtype=torch.float64)

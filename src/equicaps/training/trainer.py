@@ -74,7 +74,7 @@ class Trainer:
         named = dict(network.named_parameters())
         numbers = [name for name, value in named.items() if value.ndim == 0]  # of σ; decay would undo its calibration
         self._names = [name for name in named if name not in numbers] + numbers  # in the optimizer's order
-        groups = [{"params": [named[name] for name in self._names[: len(named) - len(numbers)]]}]
+        groups: list[dict[str, Any]] = [{"params": [named[name] for name in self._names[: len(named) - len(numbers)]]}]
         groups += [{"params": [named[name] for name in numbers], "weight_decay": 0.0}] if numbers else []
         self.optimizer = torch.optim.AdamW(
             groups, lr=optimiser.rate, betas=optimiser.betas, weight_decay=optimiser.weight_decay

@@ -1,0 +1,107 @@
+"""The paper's own network: every figure of the paper, measured with it."""
+
+from collections.abc import Sequence
+from statistics import mean, stdev
+
+from rich.console import Console
+from rich.table import Table
+
+from equicaps.training import AnyAngle
+from reproduction import plots
+from reproduction.exactness import measured_at_angles
+from reproduction.figures import draw
+from reproduction.published import GOALS
+from reproduction.results import Record, Results
+from reproduction.table1b import measured_poses
+
+SOURCES = {
+    "any_angle": ("upright-paper", "accuracy"),
+    "any_angle_cnn": ("upright-plain_cnn", "accuracy"),
+    "rotated/plain_cnn": ("rotated-plain_cnn", "accuracy"),
+    "rotated/capsules": ("rotated-capsules_only", "accuracy"),
+    "rotated/whole": ("rotated-paper", "accuracy"),
+    "mnist_rot/plain_cnn": ("mnist_rot-plain_cnn", "accuracy"),
+    "mnist_rot/capsules": ("mnist_rot-capsules_only", "accuracy"),
+    "mnist_rot/whole": ("mnist_rot-paper", "accuracy"),
+    "affnist/plain_cnn": ("affnist-plain_cnn", "accuracy"),
+    "affnist/capsules": ("affnist-capsules_only", "accuracy"),
+    "affnist/whole": ("affnist-paper", "accuracy"),
+    "pose/labels_only": ("rotated-paper-labels_only", "pose_error_mean"),
+    "pose/reconstruction": ("rotated-paper", "pose_error_mean"),
+    "pose/consistency": ("rotated-paper-consistency", "pose_error_mean"),
+}
+"""Goal -> training and figure; accuracy at quarter turns is measured apart."""
+SEEDS = ("rotated-paper", "rotated-paper-seed1", "rotated-paper-seed2")
+"""The training that is repeated."""
+VARIANTS = ("rotated-paper-gaussian", "rotated-paper-pooled", "rotated-paper-iterated")
+"""What departs from the paper: other first poses, pooling by agreement, three routing iterations."""
+PREFIX = "paper_"
+"""Of the pictures that are drawn from this network."""
+
+
+def paper(results: Results) -> Record:
+    """Write ``paper.json``, draw Figures 4 and 5 from the paper's network, and print its table.
+
+    ``trainings`` has the figures of every training; ``upright`` and ``rotated`` what quarter turns change; ``poses``
+    the pose errors of each class; ``bicubic`` the figures on digits that were rotated with another interpolation.
+    """
+    names = dict.fromkeys([name for name, _ in SOURCES.values()] + [*SEEDS, *VARIANTS])
+    record = {
+        "trainings": {name: results.entry(name) for name in names},
+        "upright": measured_at_angles(results, "upright-paper", accuracies=True),
+        "rotated": measured_at_angles(results, "rotated-paper", accuracies=False),
+        "poses": measured_poses(results, "rotated-paper", results.digits()),
+        "bicubic": _bicubic(results),
+        "pictures": draw(results, "rotated-paper", PREFIX),
+    }
+    if record["poses"]:
+        plots.pose_error_by_class(results.pictures / f"{PREFIX}pose_error_by_class.png", record["poses"], "paper")
+    written = results.write("paper", record)
+    show(written, results.console)
+    return written
+
+
+def figure(record: Record, goal: str) -> tuple[float, Record] | None:
+    """The figure of the paper's network for a goal, with the entry that it comes from; None if it is missing."""
+    if goal == "quarters":
+        found = record["upright"]
+        return found and (min(found["quarters"]["accuracy"].values()), found)
+    if goal not in SOURCES:
+        return None
+    name, key = SOURCES[goal]
+    entry = record["trainings"][name]
+    return entry and (entry[key], entry)
+
+
+def repeated(record: Record) -> dict[str, tuple[float, float, int]]:
+    """Mean, standard deviation (0 of a single one) and number of the repeated training's figures."""
+    entries = [entry for name in SEEDS if (entry := record["trainings"][name])]
+    keys = ("accuracy", "agreement_accuracy", "pose_error_mean") if entries else ()
+    return {key: _spread([entry[key] for entry in entries]) for key in keys}
+
+
+def show(record: Record, console: Console) -> None:
+    """Print the paper's figures beside those of the paper's network here."""
+    table = Table(title="the paper's network", title_justify="left")
+    for head in ("figure", "paper", "here", "training"):
+        table.add_column(head, justify="right" if head in ("paper", "here") else "left")
+    for key, goal in GOALS.items():
+        if goal.paper is None or key == "pose/naive":
+            continue
+        found = figure(record, key)
+        value = "not yet run" if found is None else f"{found[0]:.2f} {goal.unit}"
+        table.add_row(goal.what, f"{goal.paper:.2f} {goal.unit}", value, SOURCES.get(key, ("upright-paper",))[0])
+    console.print(table)
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float, int]:
+    return mean(values), stdev(values) if len(values) > 1 else 0.0, len(values)
+
+
+def _bicubic(results: Results) -> Record | None:
+    """The rotated test digits again, with the other interpolation."""
+    trained = results.trained("rotated-paper")
+    if trained is None:
+        return None
+    entry, network = trained
+    return {**entry, **AnyAngle(results.digits(), interpolation="bicubic")(network)}
