@@ -12,6 +12,7 @@ from reproduction.results import Record
 EXPERIMENTS = ("exactness", "table1a", "table1b", "figures", "paper")
 RESULTS, README = Path("docs", "results.md"), Path("README.md")
 GUARANTEES, GALAXIES = Path("docs", "guarantees.md"), Path("docs", "galaxies.md")
+REPRODUCTION = Path("docs", "reproduction.md")
 
 
 def load(results: Path) -> results_page.Records:
@@ -43,6 +44,9 @@ def _written(root: Path) -> dict[Path, str]:
         root / README: filled(root / README, {"results": results_page.readme(records)}),
         root / GUARANTEES: filled(root / GUARANTEES, {"results": results_page.guarantees(records)}),
     }
+    if (root / REPRODUCTION).exists():
+        table = {"results": results_page.reproduction(records)}
+        pages[root / REPRODUCTION] = filled(root / REPRODUCTION, table)
     if galaxies is not None:
         pages[root / GALAXIES] = filled(root / GALAXIES, galaxies_page.tables(galaxies))
     return pages

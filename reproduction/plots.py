@@ -29,7 +29,7 @@ FAINT = 0.05
 GALAXIES = 8
 """The number of sources of each class in the picture: the first ones of the test split, not selected."""
 
-Field = tuple[Float[Tensor, "angles height width 2"], Float[Tensor, "angles height width"]]
+Field = tuple[Float[Tensor, "angles _h _w 2"], Float[Tensor, "angles _h _w"]]
 """Poses and activations of one capsule for every view."""
 
 

@@ -117,6 +117,20 @@ def _repetitions(record: Record | None) -> str:
     return f"The paper's network on rotated MNIST, {count} seeds: {parts}; every other figure is of one training."
 
 
+def reproduction(records: Records) -> str:
+    """The table of ``docs/reproduction.md``: the paper's figures and those of its network here, with their cost."""
+    found = measured_with_paper(records)
+    rows = []
+    for key in (*paper.SOURCES, "quarters"):
+        entry = found[key].entry if key in found else None
+        training = paper.SOURCES.get(key, ("upright-paper",))[0]
+        rows.append(
+            [GOALS[key].what, _paper(GOALS[key]), _value(GOALS[key], found.get(key)), f"`{training}`", *_cost(entry)]
+        )
+    head = ["", "paper", "here", "training", "views seen", "CPU-minutes"]
+    return markdown_table(head, rows) + f"\n{_repetitions(records['paper'])}\n"
+
+
 def guarantees(records: Records) -> str:
     """The measured part of ``docs/guarantees.md``: accuracy from 0 to 90 degrees, and what quarter turns change."""
     networks = _present((records["exactness"] or {}).get("networks", {}))
@@ -152,7 +166,8 @@ def page(records: Records) -> str:
         "*The paper's network* is the paper's, trained here; *ours* is `steerable`. What the column *paper* shows is "
         f"printed there,\nfor a network of {PAPER_PARAMETERS} parameters. MNIST-rot and affNIST are *regenerated* from "
         "MNIST ([data](data.md)), so the\npaper's figures beside them are of other images of the same kind. Each "
-        "figure is of one training, whose seed is given\nbelow, unless it says otherwise. CPU-minutes are of one thread.\n",
+        "figure is of one training, whose seed is given\nbelow, unless it says otherwise. CPU-minutes are of one "
+        "thread.\n",
         "## Paper and equicaps\n",
         _overview(records),
         "## Trained upright, tested rotated\n",

@@ -18,6 +18,11 @@ MODELS = {
         "rotated-steerable",
         "classifies handwritten digits and says how they are rotated; trained on digits at any angle",
     ),
+    "digits-paper": (
+        "rotated-paper",
+        "classifies handwritten digits and says how they are rotated; the paper's own network, trained on digits at "
+        "any angle",
+    ),
     "digits-upright": (
         "upright-steerable",
         "classifies handwritten digits at any angle; trained on upright digits only",
@@ -28,6 +33,9 @@ MODELS = {
     ),
 }
 """Model -> training and task."""
+
+WITHOUT_DECODER = ("digits-paper",)
+"""A decoder is larger than the network, and one for the page and the pictures is enough."""
 
 NO_POSES = "This network has no poses: it predicts no angles, and nothing is exact under rotations."
 LICENCE = "weights: MIT, as equicaps; trained on MNIST (LeCun, Cortes, Burges; CC BY-SA 3.0 as usually given)"
@@ -40,6 +48,9 @@ def ship(name: str, console: Console) -> None:
     """
     training, task = MODELS[name]
     network, content = read_model(ROOT / "results" / "runs" / f"{training}.safetensors")
+    if name in WITHOUT_DECODER:
+        network.decoder = None
+        content["config"]["model"]["decoder"] = False
     train, test = (padded(data) for data in (mnist("train").take(slice(None, 10_000)), mnist("test")))
     figures = _figures(network, test)
     known = ("config", "classes", "data", "cpu_seconds", "images_seen")

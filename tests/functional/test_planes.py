@@ -16,23 +16,25 @@ def sample(dtype=torch.float32):
 
 
 @pytest.mark.parametrize(("kernel_size", "stride"), [(2, 2), (2, 1), (4, 2)])
-def test_active_windows_are_gathered_in_reading_order(kernel_size, stride, dtype):
+def test_active_windows_are_gathered(kernel_size, stride, dtype):
     """Every window with an active capsule, and its gradient reaches every pixel as often as it was seen."""
     capsules = sample(dtype)
     active = active_windows(capsules, kernel_size, stride)
     seen = windows(capsules.activations, kernel_size, stride)  # (b, c, y, x, k)
     busy = (seen != 0).any(-1).any(1).flatten()
-    assert active.places.tolist() == busy.nonzero().flatten().tolist()
+    assert sorted(active.places.tolist()) == busy.nonzero().flatten().tolist()
     assert active.grid == (2, *seen.shape[2:4])
-    expected = seen.permute(1, 4, 0, 2, 3).flatten(2)[..., busy]
+    expected = seen.permute(1, 4, 0, 2, 3).flatten(2)[..., active.places]
     assert torch.equal(active.activations, expected)
     poses = windows(capsules.poses.movedim(-1, 0), kernel_size, stride).permute(0, 2, 5, 1, 3, 4).flatten(3)
-    assert torch.equal(active.poses, poses[..., busy])
+    assert torch.equal(active.poses, poses[..., active.places])
     directions = torch.randn_like(active.activations), torch.randn_like(active.poses)
     found = torch.autograd.grad(
         (active.activations * directions[0]).sum() + (active.poses * directions[1]).sum(), capsules
     )
-    again = torch.autograd.grad((expected * directions[0]).sum() + (poses[..., busy] * directions[1]).sum(), capsules)
+    again = torch.autograd.grad(
+        (expected * directions[0]).sum() + (poses[..., active.places] * directions[1]).sum(), capsules
+    )
     for one, other in zip(found, again, strict=True):
         torch.testing.assert_close(one, other)
 
@@ -61,3 +63,15 @@ def test_what_returns_is_read_again_without_a_copy():
     grid = on_grid(torch.randn(2, 5, len(active.places)), torch.rand(5, len(active.places)), active)
     assert grid.poses.permute(4, 1, 0, 2, 3).is_contiguous()
     assert grid.activations.transpose(0, 1).is_contiguous()
+
+
+def test_windows_that_are_active_at_the_same_positions_are_neighbours():
+    """Sorted by the set of positions, and by place within each."""
+    activations = (torch.rand(4, 2, 8, 8) < 0.2).float()
+    active = active_windows(Capsules(SO2().random(4, 2, 8, 8), activations), 2, 2)
+    kinds = [tuple(column) for column in (active.activations != 0).any(0).T.tolist()]
+    runs = [kind for place, kind in enumerate(kinds) if place == 0 or kinds[place - 1] != kind]
+    assert len(runs) == len(set(runs)) > 4
+    for kind in runs:
+        places = active.places[torch.tensor([found == kind for found in kinds])]
+        assert places.tolist() == sorted(places.tolist())

@@ -16,6 +16,7 @@ from equicaps.functional import (
     window_activations,
     window_routing,
     window_votes,
+    windows,
 )
 from equicaps.functional.compiled import library
 from equicaps.groups import GL, SE2, SO2
@@ -111,6 +112,20 @@ def test_the_fused_kernel_equals_the_plain_implementation(capsules, iterations, 
         )
         compare(SO2(), *case, sigma, FLOAT32, iterations=iterations, agreement="mean")
     assert calls == ["fused_route"] * 3
+
+
+@needs_kernel
+@pytest.mark.parametrize("share", [0.2, 0.6])
+def test_the_fused_kernel_equals_the_plain_one_where_positions_are_silent(share):
+    """It skips positions at which no capsule of a few windows is active."""
+    generator, (poses, activations) = sample(TransformMLP(), (16, 32), torch.float32, side=14)
+    silent = torch.rand(2, 1, 14, 16) < share
+    silent[:, :, ::4, ::4] = False  # some activity in every fourth window
+    activations = (activations * ~silent).detach().requires_grad_()
+    seen = windows(silent.squeeze(1).float(), 2, 2).sum(-1)
+    assert {0, 1, 2, 3} <= set(seen.flatten().tolist())
+    case = generator, Capsules(poses, activations)
+    compare(SO2(), *case, trained(Sigmoid(3.0, 1.5), torch.float32), FLOAT32, iterations=2, agreement="mean")
 
 
 @needs_kernel

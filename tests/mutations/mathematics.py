@@ -76,7 +76,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("broken inverse on SO(2)", "torch.stack((x, -y), dim=-1)", "torch.stack((-x, y), dim=-1)"),
         (
             "SO(2) mean leaves the group",
-            "return safe_normalize(weighted_sum(elements, weights), noise_floor(weights))",
+            "return safe_normalize(weighted_sum(elements, weights), noise_floor(weights, self.floor))",
             "return weighted_sum(elements, weights) / (weights.sum(-1, keepdim=True) + 1e-9)",
         ),
         (
@@ -260,8 +260,62 @@ MUTANTS: tuple[Mutant, ...] = (
         ("models/test_network.py::test_the_papers_features_are_weighted_by_the_agreement_of_every_layer",),
         (
             "the paper's features not weighted by agreement",
-            "features = convolution(features, at) * activations",
-            "features = convolution(features, at)",
+            "found = convolution(features, *capsules[number])",
+            "found = convolution(features, capsules[number].poses)",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/functional/fused_routing.c",
+        ("functional/test_window_routing.py",),
+        ("kernel: blocks summed in reading order", "(a[0] + a[3]) + (a[1] + a[2])", "a[0] + a[1] + a[2] + a[3]"),
+        (
+            "kernel: votes turned the wrong way",
+            "vec vx = LOAD(px + at) * tx - LOAD(py + at) * ty, vy = LOAD(px + at) * ty + LOAD(py + at) * tx;",
+            "vec vx = LOAD(px + at) * tx + LOAD(py + at) * ty, vy = LOAD(px + at) * ty - LOAD(py + at) * tx;",
+        ),
+        (
+            "kernel: wrong derivative of the sigmoid",
+            "(dw - gate * dw) * (LOAD(a + at) * gate)",
+            "dw * LOAD(a + at) * gate",
+        ),
+        ("kernel: a living position skipped", "alive |= 1 << k;", "alive |= 1 << (k & 2);"),
+        (
+            "kernel: gradients of silent positions left as they were",
+            "STORE(r0 + i * width, ALL(0)); STORE(r0 + half + i * width, ALL(0));",
+            "",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/functional/fused_splines.c",
+        ("functional/test_fused_splines.py",),
+        ("spline kernel: window turned the wrong way", "(px * ALL(y) - py * ALL(x))", "(px * ALL(y) + py * ALL(x))"),
+        ("spline kernel: control points turned the wrong way", "at[t][1] = turned;", "at[t][1] = -turned;"),
+        (
+            "spline kernel: positions summed in order",
+            "(sum[0] + sum[2]) + (sum[1] + sum[3])",
+            "sum[0] + sum[1] + sum[2] + sum[3]",
+        ),
+        ("spline kernel: a slope at control points", "(fraction > ALL(0)) & (fraction < ALL(1))", "fraction < ALL(9)"),
+        ("spline kernel: NaN becomes a number", " + (z - z); /*", "; /*"),
+        (
+            "spline kernel: the centre left out of the backward pass",
+            "STORE(d_points + i, fma_(ALL(g), LOAD(f + i), LOAD(d_points + i)));",
+            "",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/functional/planes.py",
+        ("functional/test_planes.py",),
+        ("pixels seen twice keep one gradient", "if ctx.once else zeros.index_add_", "if True else zeros.index_add_"),
+        ("windows in the wrong places", "torch.sort(kinds, stable=True)", "(kinds, torch.arange(len(kinds)).flip(0))"),
+    ),
+    *mutants_of(
+        "src/equicaps/nn/spatial_capsules.py",
+        ("nn/test_spatial_capsules.py",),
+        (
+            "calibration off centre",
+            "beta.fill_(spread / deviation * distances.mean())",
+            "beta.fill_(spread / deviation)",
         ),
     ),
     *mutants_of(

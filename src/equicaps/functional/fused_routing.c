@@ -102,11 +102,35 @@ static void copy_out(const float *from, long rows, float *target, long row, long
   for (long r = 0; r < rows; r++, from += LANES) memcpy(target + r * row + at, from, sizeof(float) * count);
 }
 
-/* The transformations of one pair of capsules at all four positions, before they are normalised. */
-INLINE void transformations(const float *wx, const float *wy, long features, const float *feature, vec *x, vec *y) {
+#define EVERYWHERE ((1 << K) - 1)
+#define AT(alive, k) if ((alive) >> (k) & 1) /* positions where nothing is active add nothing and are skipped */
+
+/* The positions at which any capsule of these windows is active, as bits. */
+INLINE int alive_of(const float *a, long capsules) {
+  int alive = 0;
+  for (int k = 0; k < K; k++) {
+    mask any = {0};
+    for (long i = 0; i < capsules; i++) any |= LOAD(a + (K * i + k) * LANES) != ALL(0);
+    for (int lane = 0; lane < LANES; lane++) if (any[lane]) { alive |= 1 << k; break; }
+  }
+  return alive;
+}
+
+/* The transformations of one pair of capsules at the living positions, before they are normalised. */
+INLINE void transformations(const float *wx, const float *wy, long features, const float *feature, int alive, vec *x,
+                            vec *y) {
   for (int k = 0; k < K; k++) x[k] = y[k] = ALL(0);
-  for (long f = 0; f < features; f++)
-    for (int k = 0; k < K; k++) {
+  if (alive == EVERYWHERE) {
+    for (long f = 0; f < features; f++)
+      for (int k = 0; k < K; k++) {
+        vec value = LOAD(feature + (K * f + k) * LANES);
+        x[k] = fma_(ALL(wx[f]), value, x[k]);
+        y[k] = fma_(ALL(wy[f]), value, y[k]);
+      }
+    return;
+  }
+  for (int k = 0; k < K; k++) AT(alive, k)
+    for (long f = 0; f < features; f++) {
       vec value = LOAD(feature + (K * f + k) * LANES);
       x[k] = fma_(ALL(wx[f]), value, x[k]);
       y[k] = fma_(ALL(wy[f]), value, y[k]);
@@ -147,13 +171,14 @@ INLINE void route_windows(const layer *l, const int iterations, const float *fea
   for (long from = 0; from < l->windows; from += LANES) {
     copy_block(l, from, features, poses, activations, voices, counts, scratch);
     vec total = total_of(a, l->capsules);
+    const int alive = alive_of(a, l->capsules);
     for (long m = 0; m < l->outputs; m++) {
       vec rx[K] = {}, ry[K] = {}, ex[K] = {}, ey[K] = {};
       for (long i = 0; i < l->capsules; i++) {
         const float *w = weight + (m * l->capsules + i) * l->features;
         vec x[K], y[K];
-        transformations(w, w + step, l->features, feature, x, y);
-        for (int k = 0; k < K; k++) {
+        transformations(w, w + step, l->features, feature, alive, x, y);
+        for (int k = 0; k < K; k++) AT(alive, k) {
           long at = (K * i + k) * LANES;
           vec scale = inverse_length(x[k], y[k], c), tx = x[k] * scale, ty = y[k] * scale;
           vec vx = LOAD(px + at) * tx - LOAD(py + at) * ty, vy = LOAD(px + at) * ty + LOAD(py + at) * tx;
@@ -170,7 +195,7 @@ INLINE void route_windows(const layer *l, const int iterations, const float *fea
         now.fade = presence(h.x, h.y);
         vec qx = h.x * ALL(l->half_alpha), qy = h.y * ALL(l->half_alpha), sx[K] = {}, sy[K] = {}, st[K] = {};
         for (long i = 0; i < l->capsules; i++)
-          for (int k = 0; k < K; k++) {
+          for (int k = 0; k < K; k++) AT(alive, k) {
             long at = (K * i + k) * LANES;
             vec vx = LOAD(v + 2 * at), vy = LOAD(v + 2 * at + LANES);
             vec w = sigmoid_((vx * qx + vy * qy) + ALL(l->shift)) * LOAD(a + at);
@@ -206,6 +231,7 @@ INLINE void route_back(const layer *l, const int iterations, const float *featur
   for (long from = first; from < last; from += LANES) {
     long count = copy_block(l, from, features, poses, activations, voices, counts, scratch);
     memset(da, 0, sizeof(float) * (4 * n + 2) * LANES);
+    const int alive = alive_of(a, l->capsules);
     vec total = total_of(a, l->capsules), d_count = ALL(0), d_inverse = ALL(0);
     for (long m = 0; m < l->outputs; m++) {
       const float *o = out + m * l->padded + from, *g = gradient + m * l->padded + from;
@@ -240,9 +266,9 @@ INLINE void route_back(const layer *l, const int iterations, const float *featur
           vec x[K], y[K];
           if (r == iterations) {
             const float *w = weight + (m * l->capsules + i) * l->features;
-            transformations(w, w + step, l->features, feature, x, y);
+            transformations(w, w + step, l->features, feature, alive, x, y);
           }
-          for (int k = 0; k < K; k++) {
+          for (int k = 0; k < K; k++) AT(alive, k) {
             long at = (K * i + k) * LANES;
             float *row = v + entry * at;
             vec vx, vy;
@@ -265,6 +291,10 @@ INLINE void route_back(const layer *l, const int iterations, const float *featur
       }
       float *r0 = raw + m * n * width + (from - first);
       for (long i = 0; i < n; i++) {
+        if (!(alive >> (i % K) & 1)) {
+          STORE(r0 + i * width, ALL(0)); STORE(r0 + half + i * width, ALL(0));
+          continue;
+        }
         long at = i * LANES;
         const float *row = v + entry * at;
         vec tx = LOAD(row), ty = LOAD(row + LANES), vx = LOAD(row + 3 * LANES), vy = LOAD(row + 4 * LANES);

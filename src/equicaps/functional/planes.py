@@ -28,18 +28,24 @@ class ActiveWindows(NamedTuple):
 
 
 def active_windows(capsules: Capsules, kernel_size: int, stride: int) -> ActiveWindows:
-    """Gather poses and activations of every window in which a capsule is active, in one pass."""
+    """Gather poses and activations of every window in which a capsule is active, in one pass.
+
+    Windows that are active at the same positions come one after the other, so that a kernel that handles several at
+    once can skip the other positions.
+    """
     poses, activations = capsules
     batch, _, height, width = activations.shape
     pixels = torch.arange(batch * height * width, device=poses.device).view(batch, height, width)
     seen = windows(pixels, kernel_size, stride)  # (b, y, x, k)
-    busy = windows((activations != 0).any(1), kernel_size, stride).any(-1)
-    places = busy.flatten().nonzero().squeeze(1)
+    busy = windows((activations != 0).any(1), kernel_size, stride)
+    kinds = (busy.long() << torch.arange(busy.shape[-1], device=poses.device).clamp(max=62)).sum(-1).flatten()
+    kinds, places = torch.sort(kinds, stable=True)
+    places = places[kinds != 0]
     index = seen.flatten(0, 2)[places].T.flatten()  # (k · windows)
     once = stride >= kernel_size
     gathered = _Gather.apply(poses, activations, index, once)  # type: ignore[no-untyped-call] # torch
     p, a = (plane.unflatten(-1, (kernel_size**2, -1)) for plane in gathered)
-    return ActiveWindows(p, a, places, (batch, *busy.shape[1:]))
+    return ActiveWindows(p, a, places, (batch, *busy.shape[1:3]))
 
 
 def on_grid(

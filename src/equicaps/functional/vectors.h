@@ -36,13 +36,19 @@ INLINE vec inverse_sqrt_(vec a) {
   return fma_(h, fma_(-(a * y), y, (vec){0} + 1.f), y);
 }
 #define FAST_INVERSE
+INLINE vec max_(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
+INLINE vec min_(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
 #elif defined(__AVX2__) && defined(__FMA__) && LANES == 8
 #include <immintrin.h>
 INLINE vec fma_(vec a, vec b, vec c) { return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 INLINE vec sqrt_(vec a) { return (vec)_mm256_sqrt_ps((__m256)a); }
+INLINE vec max_(vec a, vec b) { return (vec)_mm256_max_ps((__m256)a, (__m256)b); }
+INLINE vec min_(vec a, vec b) { return (vec)_mm256_min_ps((__m256)a, (__m256)b); }
 #else
 INLINE vec fma_(vec a, vec b, vec c) { for (int i = 0; i < LANES; i++) a[i] = __builtin_fmaf(a[i], b[i], c[i]); return a; }
 INLINE vec sqrt_(vec a) { for (int i = 0; i < LANES; i++) a[i] = __builtin_sqrtf(a[i]); return a; }
+INLINE vec max_(vec a, vec b) { for (int i = 0; i < LANES; i++) a[i] = a[i] > b[i] ? a[i] : b[i]; return a; }
+INLINE vec min_(vec a, vec b) { for (int i = 0; i < LANES; i++) a[i] = a[i] < b[i] ? a[i] : b[i]; return a; }
 #endif
 
 #ifndef FAST_INVERSE
@@ -51,8 +57,6 @@ INLINE vec inverse_sqrt_(vec a) { return ((vec){0} + 1.f) / sqrt_(a); }
 #endif
 
 INLINE vec select_(mask m, vec yes, vec no) { return (vec)((m & (mask)yes) | (~m & (mask)no)); }
-INLINE vec max_(vec a, vec b) { return select_(a > b, a, b); }
-INLINE vec min_(vec a, vec b) { return select_(a < b, a, b); }
 
 /* e^x - 1 = 2^n (e^r - 1) + (2^n - 1) with x = n ln 2 + r: no cancellation near 0. For |x| < 87. */
 INLINE vec expm1_parts(vec x, vec *power) {

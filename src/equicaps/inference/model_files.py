@@ -11,7 +11,7 @@ from equicaps.inference.card import Card
 from equicaps.inference.model import PoseModel
 from equicaps.models import Architecture, GroupCapsNet
 
-SHIPPED = ("digits", "digits-upright", "digits-plain")
+SHIPPED = ("digits", "digits-paper", "digits-upright", "digits-plain")
 """The models that come with the package."""
 MODEL = "model.safetensors"
 """The file that a training writes into its folder."""
