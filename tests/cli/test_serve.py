@@ -2,6 +2,7 @@
 
 import builtins
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import urllib.request
 
 import pytest
-from commands import failed_cleanly
+from commands import failed_cleanly, save_network
 
 from equicaps._tensor_files import read_tensors, write_tensors
 
@@ -81,3 +82,76 @@ def test_the_plain_cnn_is_shown_beside_models_of_digits_only(run, model_file, tm
     monkeypatch.setattr("equicaps.serve.run", lambda app, on: None)
     assert run("serve", "--model", tmp_path / "m.safetensors", "--port", 0).exit_code == 0
     assert [answers.about().plain for answers in served] == [compared]
+
+
+@pytest.fixture(scope="session")
+def weights(tmp_path_factory):
+    """Untrained models under the names of shipped ones."""
+    folder = tmp_path_factory.mktemp("shipped") / "weights"
+    folder.mkdir()
+    presets = {
+        "digits": "steerable",
+        "digits-paper": "paper",
+        "digits-upright": "steerable",
+        "digits-plain": "plain_cnn",
+    }
+    for name, preset in presets.items():
+        save_network(folder / f"{name}.safetensors", preset)
+    return folder
+
+
+@pytest.fixture
+def offered(run, weights, tmp_path, monkeypatch):
+    """The models that the page offers, and what the command says on standard error, with these models shipped."""
+
+    def found(*words, shipped=("digits", "digits-upright", "digits-plain", "digits-paper")):
+        pages = []
+        monkeypatch.setattr("equicaps.inference.model_files.files", lambda package: tmp_path)
+        for module in ("equicaps.inference.model_files", "equicaps.cli.serve"):
+            monkeypatch.setattr(f"{module}.SHIPPED", shipped)
+        monkeypatch.setattr("equicaps.serve.make_app", pages.append)
+        monkeypatch.setattr("equicaps.serve.run", lambda app, on: None)
+        result = run("serve", "--port", 0, *words)
+        assert result.exit_code == 0, result.output
+        [about] = [page.about() for page in pages]
+        assert about.plain
+        return [model.name for model in about.models], result.stderr
+
+    shutil.copytree(weights, tmp_path / "weights")
+    return found
+
+
+def test_the_page_offers_the_papers_network_beside_ours(offered, model_file):
+    """In the order of the page: the first is the one selected. Beside any other model there is none to choose."""
+    assert offered() == (["digits", "digits-paper"], "")
+    assert offered("--model", "digits-paper") == (["digits-paper", "digits"], "")
+    assert offered("--model", "digits-upright") == (["digits-upright"], "")
+    assert offered("--model", model_file) == (["untrained"], "")
+
+
+def test_a_model_that_is_not_shipped_is_not_offered_even_if_the_user_has_a_file_of_that_name(
+    offered, model_file, tmp_path, monkeypatch
+):
+    (tmp_path / "digits-paper").mkdir()
+    shutil.copy(model_file, tmp_path / "digits-paper" / "model.safetensors")
+    monkeypatch.chdir(tmp_path)
+    shipped = ("digits", "digits-plain")
+    assert offered(shipped=shipped) == (["digits"], "")
+    assert offered("--model", "digits-paper", shipped=shipped) == (["digits-paper"], "")
+
+
+def test_a_shipped_model_whose_file_is_missing_is_left_out_and_a_damaged_one_with_a_note(offered, tmp_path):
+    file = tmp_path / "weights" / "digits-paper.safetensors"
+    file.unlink()
+    assert offered() == (["digits"], "")
+    file.write_bytes(b"nonsense")
+    names, note = offered()
+    assert names == ["digits"]
+    assert re.fullmatch("note: the page is without digits-paper: .* is not a safetensors file.*\n", note)
+
+
+def test_a_shipped_model_of_other_pictures_is_not_offered(offered, tmp_path):
+    file = tmp_path / "weights" / "digits-paper.safetensors"
+    tensors, content = read_tensors(file, "model")
+    write_tensors(file, "model", tensors, {**content, "frame": 20})
+    assert offered() == (["digits"], "")

@@ -1,15 +1,25 @@
-"""A real server on a real socket."""
+"""A real server on a real socket, which offers our network and the paper's."""
+
+from dataclasses import replace
 
 import httpx
 import pytest
 from serving import served, untrained
 
+from equicaps.inference import PoseModel
 from equicaps.serve import Playground
 
 
 @pytest.fixture(scope="session")
-def playground():
-    return Playground(untrained("steerable", decoder=True), untrained("plain_cnn"))
+def paper():
+    """The paper's network: five layers, here without a decoder, and with a name of its own."""
+    model = untrained("paper")
+    return PoseModel(model.network, replace(model.card, name="untrained-paper"))
+
+
+@pytest.fixture(scope="session")
+def playground(paper):
+    return Playground(untrained("steerable", decoder=True), untrained("plain_cnn"), [paper])
 
 
 @pytest.fixture(scope="session")

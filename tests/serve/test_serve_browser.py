@@ -16,6 +16,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from playwright.sync_api import expect, sync_playwright
+from serving import served, untrained
+
+from equicaps.serve import Playground
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
@@ -63,11 +66,11 @@ class Page:
         self.page.goto(address)
         self.at(0)
 
-    def at(self, degrees, pose_degrees=0):
-        """Wait until the answer for these angles is shown."""
-        self.page.wait_for_selector(
-            f'body[data-degrees="{degrees}"][data-pose-degrees="{pose_degrees}"]', state="attached"
-        )
+    def at(self, degrees, pose_degrees=0, model=None):
+        """Wait until the answer for these angles, and of this model if given, is shown."""
+        angles = f'[data-degrees="{degrees}"][data-pose-degrees="{pose_degrees}"]'
+        chosen = "" if model is None else f'[data-model="{model}"]'
+        self.page.wait_for_selector(f"body{angles}{chosen}", state="attached")
 
     def text(self, selector):
         return self.page.locator(selector).inner_text()
@@ -97,18 +100,20 @@ class Page:
 
 
 @pytest.fixture
-def opened(browser, server):
+def opened(browser, request):
     pages = []
 
-    def make(**options):
-        pages.append(Page(browser, server, **options))
-        return pages[-1]
+    def make(address=None, **options):
+        """Open the page of the real command, or the one at an address."""
+        address = address or request.getfixturevalue("server")
+        pages.append((address, Page(browser, address, **options)))
+        return pages[-1][1]
 
     yield make
-    for page in pages:
+    for address, page in pages:
         assert page.messages == []
         assert page.requests
-        assert all(url.startswith(server) for url in page.requests)  # nothing leaves this machine
+        assert all(url.startswith(address) for url in page.requests)  # nothing leaves this machine
         page.context.close()
 
 
@@ -203,3 +208,58 @@ def test_the_page_fits_a_phone_without_scrolling_sideways(opened):
     page.at(90)
     assert page.text("#label") == "2"
     assert page.page.evaluate("() => document.documentElement.scrollWidth") <= 360
+
+
+def test_switching_to_the_papers_network_shows_its_layers_and_switching_back_ours(opened, address):
+    """The picture and its rotation stay, everything that depends on the network changes."""
+    page = opened(address)
+    group = page.page.get_by_role("group", name="Which capsule network answers")
+    ours, theirs = (
+        group.get_by_role("radio", name=name, exact=True) for name in ("our network (steerable)", "the paper's network")
+    )
+    layers, reconstruction = page.page.locator("#layers figure"), page.page.locator("#reconstruction")
+    page.page.fill("#degrees", "40")
+    page.at(40, model="untrained")
+    expect(ours).to_be_checked()
+    expect(layers).to_have_count(4)
+    expect(reconstruction).to_be_visible()
+    before, picture, plain = page.shown(), page.pixels("#picture"), page.text("#plain-bars tbody")
+
+    ours.press("ArrowDown")  # radio buttons by keyboard
+    page.at(40, model="untrained-paper")
+    expect(theirs).to_be_checked()
+    expect(layers).to_have_count(5)
+    expect(layers.last).to_contain_text("Layer 5: all 10 capsules, 1×1")
+    for k in range(1, 6):
+        assert page.pixels(f"#layers figure:nth-child({k}) canvas")[0] < 0.97  # not empty
+    expect(reconstruction).to_be_hidden()
+    assert page.text("#model").startswith("model untrained-paper: ")
+    assert page.shown() != before
+    assert page.text("#plain-bars tbody") == plain
+    assert re.fullmatch(r"in between: largest change (?!0$).+", page.text("#change"))  # from its own answer at 0°
+
+    page.page.get_by_text("our network (steerable)").click()
+    page.at(40, model="untrained")
+    expect(layers).to_have_count(4)
+    expect(reconstruction).to_be_visible()
+    assert page.text("#model").startswith("model untrained: ")
+    assert (page.shown(), page.pixels("#picture")) == (before, picture)
+
+
+def test_an_answer_that_arrives_after_the_switch_is_not_shown(opened, address):
+    page = opened(address)
+    held = []
+    page.page.route("**/api/answer", lambda route: route.continue_() if held else held.append(route))
+    page.page.click("#left")
+    expect(page.page.locator("#degrees-out")).to_have_text("90°")
+    page.page.get_by_text("the paper's network").click()
+    held[0].continue_()  # the question to our network
+    page.at(90, model="untrained-paper")
+    expect(page.page.locator("#problem")).to_be_hidden()
+    expect(page.page.locator("#layers figure").last).to_contain_text("Layer 5: all 10 capsules")
+
+
+def test_a_single_model_leaves_nothing_to_choose(opened, address):
+    with served(Playground(untrained("steerable"))) as alone:
+        expect(opened(alone).page.locator("#models")).to_be_hidden()
+        expect(opened(address).page.locator("#models")).to_be_visible()  # control

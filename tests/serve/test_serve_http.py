@@ -11,14 +11,18 @@ from dataclasses import replace
 import httpx
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from serving import served, untrained
 
 import equicaps
 from equicaps.inference import PoseModel
-from equicaps.serve import Playground
+from equicaps.serve import Playground, interchangeable
 from equicaps.serve.limits import HEADERS, MEGABYTES
 from equicaps.serve.messages import Question
+
+SIDES = {"untrained": [16, 16, 8, 1], "untrained-paper": [16, 8, 4, 2, 1]}
+"""The sides of the layers of each model."""
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +53,10 @@ def uploaded(client, content, kind="image/png", **query):
     return client.post("/api/picture", content=content, headers={"Content-Type": kind}, params=query)
 
 
+@pytest.mark.parametrize("model", SIDES)
 @pytest.mark.parametrize("quarters", [1, 2, 3, -1])
-def test_quarter_turns_move_pixels_and_poses_and_nothing_else(client, digit, quarters):
-    upright, rotated = asked(client, digit), asked(client, digit, degrees=90 * quarters)
+def test_quarter_turns_move_pixels_and_poses_and_nothing_else(client, digit, quarters, model):
+    upright, rotated = asked(client, digit, model=model), asked(client, digit, model=model, degrees=90 * quarters)
     square = np.array(digit).reshape(28, 28)
     assert upright["image"] == digit
     assert np.array_equal(np.reshape(rotated["image"], (28, 28)), np.rot90(square, quarters))
@@ -64,10 +69,11 @@ def test_quarter_turns_move_pixels_and_poses_and_nothing_else(client, digit, qua
     assert rotated["plain"]["scores"] != pytest.approx(upright["plain"]["scores"], abs=1e-2)  # control
 
 
-def test_the_arrows_of_every_layer_rotate_with_the_picture(client, digit):
+@pytest.mark.parametrize("model", SIDES)
+def test_the_arrows_of_every_layer_rotate_with_the_picture(client, digit, model):
     """The arrows of rot90(x) are those of x, with their positions and directions rotated."""
-    upright, rotated = asked(client, digit), asked(client, digit, degrees=90)
-    assert [layer["side"] for layer in upright["layers"]] == [16, 16, 8, 1]
+    upright, rotated = asked(client, digit, model=model), asked(client, digit, model=model, degrees=90)
+    assert [layer["side"] for layer in upright["layers"]] == SIDES[model]
     for before, after in zip(upright["layers"], rotated["layers"], strict=True):
         shape = (-1, before["side"], before["side"], 2)
         x, y = np.moveaxis(np.reshape(before["arrows"], shape), -1, 0)
@@ -86,10 +92,34 @@ def test_rotating_the_pose_changes_only_the_reconstruction(client, digit):
         assert rotated[same] == upright[same]
 
 
-def test_an_answer_is_cheap(playground, digit):
+def test_the_page_learns_which_models_there_are(client):
+    keys = ("name", "label", "layers", "reconstruction_side")
+    assert [tuple(model[key] for key in keys) for model in client.get("/api/model").json()["models"]] == [
+        ("untrained", "our network (steerable)", 4, 32),
+        ("untrained-paper", "the paper's network", 5, None),
+    ]
+
+
+def test_the_chosen_model_answers_and_the_first_one_if_none_is_chosen(client, digit, paper):
+    ours, theirs = (asked(client, digit, degrees=33, model=name) for name in SIDES)
+    image = torch.tensor(ours["image"]).reshape(1, 1, 28, 28) / 255
+    assert theirs["capsules"]["scores"] == pytest.approx(next(iter(paper.predict(image))).scores, abs=0.05)
+    assert theirs["capsules"]["scores"] != pytest.approx(ours["capsules"]["scores"], abs=0.05)  # control
+    assert (len(ours["layers"]), len(theirs["layers"])) == (4, 5)
+    assert theirs["reconstruction"] is None
+    assert ours["reconstruction"] is not None
+    for same in ("image", "plain"):  # the comparison stays the same
+        assert theirs[same] == ours[same]
+    for options in ({}, {"model": None}):
+        unnamed = asked(client, digit, degrees=33, **options)
+        assert {**unnamed, "cpu_milliseconds": 0} == {**ours, "cpu_milliseconds": 0}
+
+
+@pytest.mark.parametrize("model", SIDES)
+def test_an_answer_is_cheap(playground, digit, model):
     """benchmarks/serve.py measures against 50 ms; shape checks and a busy machine make it slower here."""
     started = time.process_time()
-    costs = [playground.answer(Question(pixels=digit, degrees=33)).cpu_milliseconds for _ in range(5)]
+    costs = [playground.answer(Question(pixels=digit, degrees=33, model=model)).cpu_milliseconds for _ in range(5)]
     assert min(costs) < 150
     assert sum(costs) <= 1000 * (time.process_time() - started) + 1  # guard: it reports CPU time,
     assert min(costs) > 1  # and does not leave out the work
@@ -104,7 +134,7 @@ def test_a_model_of_other_classes_has_no_digits_no_plain_cnn_and_its_own_size():
         assert (about["classes"], about["side"], about["channels"]) == (["a", "b"], 20, 3)
         assert not about["digits"]
         assert not about["plain"]
-        assert about["reconstruction_side"] is None
+        assert [model["reconstruction_side"] for model in about["models"]] == [None]  # one model, not decoded
         assert client.get("/api/digits").json() == []
         found = uploaded(client, png(Image.new("RGB", (60, 40), (255, 0, 10))))
         assert found.status_code == 200, found.text
@@ -116,9 +146,31 @@ def test_a_model_of_other_classes_has_no_digits_no_plain_cnn_and_its_own_size():
 
 
 def test_networks_of_different_classes_are_not_compared(playground):
-    other = replace(playground.model.card, classes=tuple("abcdefghij"))
+    model = playground.models["untrained"].model
+    other = replace(model.card, classes=tuple("abcdefghij"))
     with pytest.raises(ValueError, match="must have the same classes"):
-        Playground(playground.model, PoseModel(playground.model.network, other))
+        Playground(model, PoseModel(model.network, other))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"classes": tuple("abcdefghij")}, "must have the same classes"),
+        ({"frame": 20}, "not 1 x 28 x 28 and 1 x 20 x 20"),
+        ({"name": "untrained"}, "must have different names, not untrained, untrained"),
+    ],
+    ids=["classes", "frame", "name"],
+)
+def test_the_page_switches_only_between_models_of_the_same_pictures(playground, paper, change, message):
+    model = playground.models["untrained"].model
+    with pytest.raises(ValueError, match=message):
+        Playground(model, others=[PoseModel(paper.network, replace(paper.card, **change))])
+    assert len(Playground(model, others=[paper]).models) == 2  # control: unchanged it is accepted
+
+
+def test_models_of_other_channels_are_not_interchangeable(playground, paper):
+    assert interchangeable(playground.models["untrained"].model, paper)
+    assert not interchangeable(untrained("paper", channels=3), paper)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
@@ -187,6 +239,9 @@ def test_bad_uploads_are_refused_with_a_message(client, content, kind, code, mes
         ({"degrees": 361}, "degrees: "),
         ({"degrees": "90"}, "degrees: "),
         ({"pose_degrees": None}, "pose_degrees: "),
+        ({"model": "digits"}, "model must be one of untrained, untrained-paper, not 'digits'"),
+        ({"model": ""}, "model must be one of untrained, untrained-paper, not ''"),
+        ({"model": 1}, "model: "),
         ({"path": "/etc/passwd"}, "path: Extra inputs are not permitted"),
     ],
     ids=str,
@@ -268,8 +323,9 @@ def test_no_url_becomes_a_file_path(address, path):
         assert wire.recv(50).startswith(b"HTTP/1.1 404")
 
 
-def test_the_interface_states_its_version_and_the_number_of_pixels(client):
+def test_the_interface_states_its_version_the_number_of_pixels_and_the_models(client):
     found = client.get("/openapi.json").json()
     assert found["info"]["version"] == equicaps.__version__
-    pixels = found["components"]["schemas"]["Question"]["properties"]["pixels"]
-    assert (pixels["minItems"], pixels["maxItems"]) == (784, 784)
+    question = found["components"]["schemas"]["Question"]["properties"]
+    assert (question["pixels"]["minItems"], question["pixels"]["maxItems"]) == (784, 784)
+    assert question["model"]["enum"] == [*SIDES, None]

@@ -43,7 +43,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 def make_app(playground: Playground) -> FastAPI:
-    """The web application around one model; ``/openapi.json`` describes it."""
+    """The web application around a playground; ``/openapi.json`` describes it."""
     app = FastAPI(title="equicaps", version=__version__, docs_url=None, redoc_url=None)
     app.add_middleware(Guard)
     app.add_exception_handler(RequestValidationError, _explain)
@@ -52,7 +52,7 @@ def make_app(playground: Playground) -> FastAPI:
 
     @app.get("/api/model")
     def model() -> About:
-        """Describe the model."""
+        """Describe the models between which the user can switch."""
         return playground.about()
 
     @app.get("/api/digits")
@@ -62,11 +62,13 @@ def make_app(playground: Playground) -> FastAPI:
 
     @app.post("/api/answer", responses={code: REFUSALS[code] for code in (400, 413, 422)})
     def answer(question: Question) -> Reply:
-        """Rotate a picture and run both networks on it."""
+        """Rotate a picture and run the chosen model and the plain CNN on it."""
         if len(question.pixels) != playground.pixel_count:
             shape = f"{playground.channels} x {playground.side} x {playground.side}"
             expected = f"pixels must be {playground.pixel_count} numbers ({shape})"
             raise HTTPException(422, f"{expected}, not {len(question.pixels)}.")
+        if question.model is not None and question.model not in playground.models:
+            raise HTTPException(422, f"model must be one of {', '.join(playground.models)}, not {question.model!r}.")
         return playground.answer(question)
 
     @app.post("/api/picture", responses=REFUSALS)
@@ -84,7 +86,9 @@ def make_app(playground: Playground) -> FastAPI:
 
     def openapi() -> dict[str, Any]:
         schema, count = generate(), playground.pixel_count
-        schema["components"]["schemas"]["Question"]["properties"]["pixels"] |= {"minItems": count, "maxItems": count}
+        question = schema["components"]["schemas"]["Question"]["properties"]
+        question["pixels"] |= {"minItems": count, "maxItems": count}
+        question["model"] |= {"enum": [*playground.models, None]}
         return schema
 
     app.openapi = openapi  # type: ignore[method-assign] # FastAPI documents this way of extending the schema

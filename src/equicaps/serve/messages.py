@@ -19,6 +19,8 @@ class Question(BaseModel):
     degrees: Degrees = 0.0
     pose_degrees: Degrees = 0.0
     """The angle by which the user rotates the poses before they are decoded."""
+    model: str | None = None
+    """The name of the model that answers; None for the first of :class:`About`."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Reply:
-    """The rotated picture, the answers of both networks, and the capsules behind them."""
+    """The rotated picture, the answers of the chosen model and of the plain CNN, and the capsules behind the former."""
 
     image: list[int]
     capsules: Answer
@@ -56,15 +58,23 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class About:
-    """What the page needs to know about the model before the first question."""
+class AboutModel:
+    """What the page needs to know about one model; ``label`` says in plain words whose network it is."""
 
     name: str
     task: str
+    label: str
+    layers: int
+    reconstruction_side: int | None
+
+
+@dataclass(frozen=True)
+class About:
+    """What the page needs to know before the first question; its models share classes and pictures."""
+
+    models: list[AboutModel]
     classes: list[str]
     channels: int
     side: int
-    reconstruction_side: int | None
-    layers: int
     digits: bool
     plain: bool

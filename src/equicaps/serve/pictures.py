@@ -61,6 +61,11 @@ def centred_digit(
     return digit.expand(channels, side, side)
 
 
+def to_bytes(image: Float[Tensor, "channels height width"]) -> list[int]:
+    """The pixels of an image in [0, 1] as bytes: channel by channel, row by row."""
+    return (image.clamp(0, 1) * 255).round().to(torch.uint8).flatten().tolist()
+
+
 def _offset(ink: Float[Tensor, "h w"], axis: int, side: int) -> int:
     """Where the ink starts along an axis when its centre of mass is on the pixel that MNIST calls the centre."""
     mass = ink.sum(1 - axis)

@@ -1,42 +1,46 @@
-"""Everything the page shows, computed from a model."""
+"""Everything the page shows, computed from one or more models."""
 
 import threading
 import time
+from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from equicaps.data import embedded_digits
-from equicaps.functional import Capsules
-from equicaps.groups import SO2
 from equicaps.images import rotate
 from equicaps.inference import PoseModel
-from equicaps.models import CapsOutput
-from equicaps.numerics import NO_EVIDENCE, at_least
-from equicaps.serve.messages import About, Layer, Picture, Question, Reply
-from equicaps.serve.pictures import centred_digit, fitted, read_upload
+from equicaps.serve.messages import About, Picture, Question, Reply
+from equicaps.serve.pictures import centred_digit, fitted, read_upload, to_bytes
+from equicaps.serve.shown_model import ShownModel
 
 DIGITS_PER_CLASS = 2
 
 
 class Playground:
-    """A model and, for comparison, a plain CNN. It handles one picture at a time, which bounds CPU and memory.
+    """Models and, for comparison, a plain CNN. It handles one picture at a time, which bounds CPU and memory.
 
     Args:
         model: the capsule network to play with.
-        plain: a network without poses for the same classes; None to show the model alone.
+        plain: a network without poses for the same classes; None to show the capsules alone.
+        others: more capsule networks, between which and ``model`` the user can switch.
     """
 
-    def __init__(self, model: PoseModel, plain: PoseModel | None = None) -> None:
+    def __init__(self, model: PoseModel, plain: PoseModel | None = None, others: Sequence[PoseModel] = ()) -> None:
         if plain is not None and plain.classes != model.classes:
             raise ValueError(f"Playground: {plain.card.name} and {model.card.name} must have the same classes.")
-        self.model, self.plain = model, plain
+        for other in others:
+            if not interchangeable(model, other):
+                raise ValueError(
+                    f"Playground: to switch between {model} and {other}, they must have the same classes and pictures "
+                    f"of the same shape, not {_frame(model)} and {_frame(other)}."
+                )
+        self.plain, self.classes = plain, model.classes
         self.side, self.channels = model.format.frame, model.format.channels
+        self.models = {each.card.name: ShownModel(each) for each in (model, *others)}
+        if len(self.models) <= len(others):
+            names = ", ".join(each.card.name for each in (model, *others))
+            raise ValueError(f"Playground: to switch between models, they must have different names, not {names}.")
         self._one_at_a_time = threading.Lock()
-        with torch.inference_mode():
-            layers = model.network.capsules(model.prepare(embedded_digits("test").images[:10]))
-        self._most_active = [int(layer.activations.sum((0, -2, -1)).argmax()) for layer in layers]
 
     @property
     def pixel_count(self) -> int:
@@ -44,17 +48,13 @@ class Playground:
         return self.channels * self.side**2
 
     def about(self) -> About:
-        """A summary of the model."""
-        network, card = self.model.network, self.model.card
+        """A summary of the models; the first is the one to start with."""
         return About(
-            name=card.name,
-            task=card.task,
-            classes=list(card.classes),
+            models=[shown.about() for shown in self.models.values()],
+            classes=list(self.classes),
             channels=self.channels,
             side=self.side,
-            reconstruction_side=network.image_size if network.decoder else None,
-            layers=len(self._most_active),
-            digits=card.classes == tuple("0123456789"),
+            digits=self.classes == tuple("0123456789"),
             plain=self.plain is not None,
         )
 
@@ -65,7 +65,7 @@ class Playground:
         found, digits = [], embedded_digits("test")
         for label, name in enumerate(digits.classes):
             for image in digits.images[digits.labels == label][:DIGITS_PER_CLASS]:
-                found.append(Picture(_bytes(fitted(image, self.channels, self.side)), name))
+                found.append(Picture(to_bytes(fitted(image, self.channels, self.side)), name))
         return found
 
     def picture(self, content: bytes, *, centre: bool) -> Picture:
@@ -77,43 +77,30 @@ class Playground:
         """
         with self._one_at_a_time:
             image = read_upload(content)
-            return Picture(_bytes((centred_digit if centre else fitted)(image, self.channels, self.side)))
+            return Picture(to_bytes((centred_digit if centre else fitted)(image, self.channels, self.side)))
 
     def answer(self, question: Question) -> Reply:
-        """Rotate the picture (quarter turns only move pixels) and run both networks on it."""
+        """Rotate the picture (quarter turns only move pixels) and run the chosen model and the plain CNN on it."""
         with self._one_at_a_time, torch.inference_mode():
             started = time.thread_time()
             image = torch.tensor(question.pixels).reshape(1, self.channels, self.side, self.side) / 255
             rotated = rotate(image, torch.tensor([question.degrees]))
-            output, layers = self.model.network.explain(self.model.prepare(rotated))
+            shown = self.models[question.model or next(iter(self.models))]
+            capsules, layers, reconstruction = shown.explain(rotated, question.pose_degrees)
             return Reply(
-                image=_bytes(rotated[0]),
-                capsules=next(iter(self.model.interpret(output))),
+                image=to_bytes(rotated[0]),
+                capsules=capsules,
                 plain=next(iter(self.plain.predict(rotated))) if self.plain else None,
-                layers=[_arrows(layer, shown) for layer, shown in zip(layers, self._most_active, strict=True)],
-                reconstruction=self._reconstruct(output, question.pose_degrees),
+                layers=layers,
+                reconstruction=reconstruction,
                 cpu_milliseconds=round(1000 * (time.thread_time() - started), 1),
             )
 
-    def _reconstruct(self, output: CapsOutput, degrees: float) -> list[int] | None:
-        """What the decoder draws when all poses are rotated by ``degrees``."""
-        decoder = self.model.network.decoder
-        if decoder is None:
-            return None
-        g = SO2().exp(torch.deg2rad(torch.tensor([degrees])))
-        return _bytes(decoder(output._replace(poses=SO2().compose(g, output.poses)))[0])
+
+def interchangeable(a: PoseModel, b: PoseModel) -> bool:
+    """Whether two models name the same classes and take the same pictures, so that the page can switch between them."""
+    return (a.classes, _frame(a)) == (b.classes, _frame(b))
 
 
-def _arrows(layer: Capsules, shown: int) -> Layer:
-    poses, activations = layer.poses[0], layer.activations[0]
-    capsules, side = activations.shape[:2]
-    chosen = slice(shown, shown + 1) if side > 1 else slice(None)
-    poses, activations = poses[chosen].flatten(0, 2), activations[chosen].flatten()
-    defined = SO2().presence(poses) > 0.5
-    lengths = activations.clamp(min=0) * defined / at_least(activations.max(), NO_EVIDENCE)
-    arrows = torch.nn.functional.normalize(poses, dim=-1) * lengths.unsqueeze(-1)
-    return Layer(side, capsules, shown if side > 1 else None, [(round(x, 3), round(y, 3)) for x, y in arrows.tolist()])
-
-
-def _bytes(image: Float[Tensor, "channels height width"]) -> list[int]:
-    return (image.clamp(0, 1) * 255).round().to(torch.uint8).flatten().tolist()
+def _frame(model: PoseModel) -> str:
+    return f"{model.format.channels} x {model.format.frame} x {model.format.frame}"

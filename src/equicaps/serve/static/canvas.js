@@ -93,9 +93,9 @@ export function drawLayer(canvas, layer, pixels, side) {
   layer.arrows.forEach(([x, y], k) => {
     if (layer.shown === null) return arrow(context, width / 2, width / 2, 0.46 * width * x, 0.46 * width * y, 1.4);
     const [row, column] = [Math.floor(k / layer.side), k % layer.side];
-    const reach = 1.2 + layer.side / 16; // arrows of fine grids may overlap their neighbours
+    const reach = Math.min(1.2 + layer.side / 16, 0.5 + 0.15 * layer.side); // arrows of fine grids may overlap their neighbours
     const [dx, dy] = [reach * cell * x, reach * cell * y];
-    arrow(context, (column + 0.5) * cell - dx / 2, (row + 0.5) * cell + dy / 2, dx, dy, Math.max(1.2, cell / 10));
+    arrow(context, (column + 0.5) * cell - dx / 2, (row + 0.5) * cell + dy / 2, dx, dy, Math.min(4, Math.max(1.2, cell / 10)));
   });
 }
 

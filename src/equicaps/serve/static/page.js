@@ -6,11 +6,12 @@ const percent = (value) => `${(100 * value).toFixed(1)}%`;
 const signed = (degrees) => `${degrees > 0 ? "+" : degrees < 0 ? "−" : ""}${Math.abs(degrees).toFixed(1)}°`;
 const wrapped = (degrees) => 180 - ((((180 - degrees) % 360) + 360) % 360); // in (-180, 180]
 
-let about; // the description of the model
+let about; // the description of the models
+let model; // the description of the chosen one
 let pixels = null; // the picture before it is rotated
 let name = null; // its true class, if known
-let upright = null; // the reply at 0 degrees
-let reply = null; // the latest reply
+let upright = null; // the chosen model's reply at 0 degrees
+let reply = null; // its latest reply
 let degrees = 0;
 let poseDegrees = 0;
 let trace = new Map();
@@ -46,16 +47,24 @@ function ask() {
   return asking;
 }
 
+const answered = (question) => send("/api/answer", {
+  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(question),
+});
+
 async function askOnce() {
-  const question = { pixels, degrees, pose_degrees: poseDegrees };
-  const found = await send("/api/answer", {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(question),
-  });
-  if (question.pixels !== pixels) return; // the picture has changed in the meantime
-  reply = found;
-  if (question.degrees === 0) upright = found;
-  remember(question.degrees);
+  const question = { model: model.name, pixels, degrees, pose_degrees: poseDegrees };
+  const found = await answered(question);
+  const first = question.degrees === 0 ? found : upright ?? (await answered({ ...question, degrees: 0 }));
+  if (question.pixels !== pixels || question.model !== model.name) return; // another was chosen in the meantime
+  [reply, upright] = [found, first];
+  remember(0, upright);
+  remember(question.degrees, reply);
   show(question.degrees);
+}
+
+function forget() {
+  reply = upright = null;
+  trace = new Map();
 }
 
 function complain(error) {
@@ -73,11 +82,11 @@ function probabilities(answer) {
   return powers.map((power) => power / sum);
 }
 
-const followed = () => name ?? upright?.capsules.label ?? reply.capsules.label;
+const followed = () => name ?? upright.capsules.label;
 
-function remember(angle) {
+function remember(angle, { capsules, plain }) {
   const place = about.classes.indexOf(followed());
-  trace.set(angle, [probabilities(reply.capsules)[place], reply.plain && probabilities(reply.plain)[place]]);
+  trace.set(angle, [probabilities(capsules)[place], plain && probabilities(plain)[place]]);
 }
 
 function show(angle) {
@@ -94,8 +103,7 @@ function show(angle) {
     fill("plain-bars", plain, false);
     at("plain-label").textContent = plain.label;
     at("plain-confidence").textContent = percent(plain.confidence);
-    const changed = upright?.plain && plain.label !== upright.plain.label;
-    at("plain-change").textContent = changed ? `was “${upright.plain.label}” at 0°` : "";
+    at("plain-change").textContent = plain.label !== upright.plain.label ? `was “${upright.plain.label}” at 0°` : "";
   }
   at("traced").textContent = followed();
   const points = [...trace].map(([where, values]) => [where, ...values]).sort((a, b) => a[0] - b[0]);
@@ -106,9 +114,9 @@ function show(angle) {
     const which = layer.shown === null ? `all ${layer.capsules} capsules` : `1 of ${layer.capsules} capsules`;
     figure.querySelector("figcaption").textContent = `Layer ${k + 1}: ${which}, ${layer.side}×${layer.side}`;
   });
-  if (reply.reconstruction) drawPixels(at("reconstruction"), reply.reconstruction, about.reconstruction_side);
+  if (reply.reconstruction) drawPixels(at("reconstruction"), reply.reconstruction, model.reconstruction_side);
   at("cost").textContent = `This answer took ${reply.cpu_milliseconds.toFixed(0)} ms of CPU time.`;
-  Object.assign(document.body.dataset, { degrees: angle, poseDegrees });
+  Object.assign(document.body.dataset, { model: model.name, degrees: angle, poseDegrees });
 }
 
 function showPicture() {
@@ -122,14 +130,15 @@ function showPicture() {
 
 function showChange(angle) {
   const badge = at("change");
-  if (!upright || angle === 0) {
+  if (angle === 0) {
     badge.textContent = "";
     return;
   }
   const change = Math.max(...["scores", "agreements"].flatMap((kind) =>
     about.classes.map((each) => Math.abs(reply.capsules[kind][each] - upright.capsules[kind][each]))));
   const exact = angle % 90 === 0;
-  badge.textContent = `${exact ? "quarter turn" : "in between"}: largest change ${change < 0.01 ? change.toExponential(0) : change.toFixed(2)}`;
+  const size = change >= 0.01 ? change.toFixed(2) : change ? change.toExponential(0) : "0";
+  badge.textContent = `${exact ? "quarter turn" : "in between"}: largest change ${size}`;
   badge.title = "largest change of a score or an agreement from its value at 0°";
   badge.classList.toggle("calm", !exact);
 }
@@ -201,8 +210,7 @@ function dragToRotate() {
 function setPicture(picture, label = null) {
   pixels = picture;
   name = label;
-  upright = null;
-  trace = new Map();
+  forget();
   at("problem").hidden = true;
   tour += 1;
   return rotateTo(0);
@@ -315,6 +323,7 @@ function rows(id, columns) {
 }
 
 function layerFigures(count) {
+  at("layers").replaceChildren();
   for (let k = 0; k < count; k += 1) {
     const figure = document.createElement("figure");
     const canvas = document.createElement("canvas");
@@ -323,6 +332,31 @@ function layerFigures(count) {
     figure.append(canvas, document.createElement("figcaption"));
     at("layers").append(figure);
   }
+}
+
+// Everything on the page that depends on the model but not on its reply; then asks it about the picture.
+function choose(chosen) {
+  model = chosen;
+  forget();
+  tour += 1;
+  at("model").textContent = `model ${model.name}: ${model.task}`;
+  at("decoded").hidden = model.reconstruction_side === null;
+  document.querySelector("main").classList.toggle("undecoded", model.reconstruction_side === null);
+  layerFigures(model.layers);
+  at("inside").hidden = !model.layers;
+  if (pixels) ask();
+}
+
+function offerModels() {
+  at("models").hidden = about.models.length < 2;
+  for (const each of about.models) {
+    const [label, radio] = [document.createElement("label"), document.createElement("input")];
+    Object.assign(radio, { type: "radio", name: "model", value: each.name, checked: each === about.models[0] });
+    radio.addEventListener("change", () => choose(each));
+    label.append(radio, each.label);
+    at("models").append(label);
+  }
+  choose(about.models[0]);
 }
 
 async function offerDigits() {
@@ -348,18 +382,14 @@ async function offerDigits() {
 
 async function start() {
   about = await send("/api/model");
-  at("model").textContent = `model ${about.name}: ${about.task}`;
   at("plain").hidden = !about.plain;
-  at("decoded").hidden = about.reconstruction_side === null;
   document.querySelector("main").classList.toggle("alone", !about.plain);
-  document.querySelector("main").classList.toggle("undecoded", about.reconstruction_side === null);
   document.querySelector(".plain-key").hidden = !about.plain;
   at("centre-label").hidden = at("pick-title").hidden = !about.digits;
   at("centre").checked = about.digits;
   rows("capsule-bars", 2);
   rows("plain-bars", 1);
-  layerFigures(about.layers);
-  at("inside").hidden = !about.layers;
+  offerModels();
 
   at("left").addEventListener("click", () => byUser(degrees + 90));
   at("right").addEventListener("click", () => byUser(degrees - 90));

@@ -1,0 +1,68 @@
+"""What the page shows of one capsule network."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from equicaps.data import embedded_digits
+from equicaps.functional import Capsules
+from equicaps.groups import SO2
+from equicaps.inference import Answer, PoseModel
+from equicaps.models import CapsOutput, PaperNet
+from equicaps.numerics import NO_EVIDENCE, at_least
+from equicaps.serve.messages import AboutModel, Layer
+from equicaps.serve.pictures import to_bytes
+
+
+class ShownModel:
+    """A model whose answer, layers and reconstruction the page shows.
+
+    On a grid of several positions it shows one capsule of a layer: the one that is most active on some digits.
+    """
+
+    def __init__(self, model: PoseModel) -> None:
+        self.model = model
+        with torch.inference_mode():
+            layers = model.network.capsules(model.prepare(embedded_digits("test").images[:10]))
+        self._most_active = [int(layer.activations.sum((0, -2, -1)).argmax()) for layer in layers]
+
+    def about(self) -> AboutModel:
+        """A summary of the model."""
+        network, card = self.model.network, self.model.card
+        return AboutModel(
+            name=card.name,
+            task=card.task,
+            label="the paper's network" if isinstance(network.body, PaperNet) else "our network (steerable)",
+            layers=len(self._most_active),
+            reconstruction_side=network.image_size if network.decoder else None,
+        )
+
+    def explain(
+        self, image: Float[Tensor, "1 channels side side"], pose_degrees: float
+    ) -> tuple[Answer, list[Layer], list[int] | None]:
+        """The answer, the poses of every layer, and the reconstruction after all poses are rotated."""
+        output, layers = self.model.network.explain(self.model.prepare(image))
+        return (
+            next(iter(self.model.interpret(output))),
+            [_arrows(layer, shown) for layer, shown in zip(layers, self._most_active, strict=True)],
+            self._reconstruct(output, pose_degrees),
+        )
+
+    def _reconstruct(self, output: CapsOutput, degrees: float) -> list[int] | None:
+        """What the decoder draws when all poses are rotated by ``degrees``."""
+        decoder = self.model.network.decoder
+        if decoder is None:
+            return None
+        g = SO2().exp(torch.deg2rad(torch.tensor([degrees])))
+        return to_bytes(decoder(output._replace(poses=SO2().compose(g, output.poses)))[0])
+
+
+def _arrows(layer: Capsules, shown: int) -> Layer:
+    poses, activations = layer.poses[0], layer.activations[0]
+    capsules, side = activations.shape[:2]
+    chosen = slice(shown, shown + 1) if side > 1 else slice(None)
+    poses, activations = poses[chosen].flatten(0, 2), activations[chosen].flatten()
+    defined = SO2().presence(poses) > 0.5
+    lengths = activations.clamp(min=0) * defined / at_least(activations.max(), NO_EVIDENCE)
+    arrows = torch.nn.functional.normalize(poses, dim=-1) * lengths.unsqueeze(-1)
+    return Layer(side, capsules, shown if side > 1 else None, [(round(x, 3), round(y, 3)) for x, y in arrows.tolist()])
