@@ -6,16 +6,18 @@ from statistics import mean, stdev
 from rich.console import Console
 from rich.table import Table
 
-from equicaps.training import AnyAngle
+from equicaps.training import AnyAngle, AsTheyAre
 from reproduction import plots
 from reproduction.exactness import measured_at_angles
 from reproduction.figures import draw
+from reproduction.protocols import padded
 from reproduction.published import GOALS
 from reproduction.results import Record, Results
 from reproduction.table1b import measured_poses
 
 SOURCES = {
     "any_angle": ("upright-paper", "accuracy"),
+    "upright_cnn": ("upright-plain_cnn", "accuracy_upright"),
     "any_angle_cnn": ("upright-plain_cnn", "accuracy"),
     "rotated/plain_cnn": ("rotated-plain_cnn", "accuracy"),
     "rotated/capsules": ("rotated-capsules_only", "accuracy"),
@@ -47,7 +49,7 @@ def paper(results: Results) -> Record:
     """
     names = dict.fromkeys([name for name, _ in SOURCES.values()] + [*SEEDS, *VARIANTS])
     record = {
-        "trainings": {name: results.entry(name) for name in names},
+        "trainings": {name: results.entry(name) for name in names} | {"upright-plain_cnn": _plain(results)},
         "upright": measured_at_angles(results, "upright-paper", accuracies=True),
         "rotated": measured_at_angles(results, "rotated-paper", accuracies=False),
         "poses": measured_poses(results, "rotated-paper", results.digits()),
@@ -85,17 +87,30 @@ def show(record: Record, console: Console) -> None:
     table = Table(title="the paper's network", title_justify="left")
     for head in ("figure", "paper", "here", "training"):
         table.add_column(head, justify="right" if head in ("paper", "here") else "left")
-    for key, goal in GOALS.items():
-        if goal.paper is None or key == "pose/naive":
-            continue
+    for key in ("quarters", *SOURCES):
+        goal = GOALS[key]
         found = figure(record, key)
         value = "not yet run" if found is None else f"{found[0]:.2f} {goal.unit}"
-        table.add_row(goal.what, f"{goal.paper:.2f} {goal.unit}", value, SOURCES.get(key, ("upright-paper",))[0])
+        table.add_row(
+            goal.what,
+            f"{goal.paper:.2f} {goal.unit}" if goal.paper else "",
+            value,
+            SOURCES.get(key, ("upright-paper",))[0],
+        )
     console.print(table)
 
 
 def _spread(values: Sequence[float]) -> tuple[float, float, int]:
     return mean(values), stdev(values) if len(values) > 1 else 0.0, len(values)
+
+
+def _plain(results: Results) -> Record | None:
+    """CNN(*), trained upright, also tested upright."""
+    trained = results.trained("upright-plain_cnn")
+    if trained is None:
+        return None
+    entry, network = trained
+    return {**entry, "accuracy_upright": AsTheyAre(padded(results.digits()))(network)["accuracy"]}
 
 
 def _bicubic(results: Results) -> Record | None:

@@ -121,7 +121,7 @@ def reproduction(records: Records) -> str:
     """The table of ``docs/reproduction.md``: the paper's figures and those of its network here, with their cost."""
     found = measured_with_paper(records)
     rows = []
-    for key in (*paper.SOURCES, "quarters"):
+    for key in ("quarters", *paper.SOURCES):
         entry = found[key].entry if key in found else None
         training = paper.SOURCES.get(key, ("upright-paper",))[0]
         rows.append(
@@ -200,7 +200,7 @@ def _overview(records: Records) -> str:
         own = [_value(goal, papers.get(key)) if key in (*paper.SOURCES, "quarters") else "", _network(papers.get(key))]
         mine = ["", ""] if key.endswith("_cnn") else [_value(goal, found), _network(found)]
         rows.append([goal.what, goal.where, _paper(goal), *own, *mine, target, verdict])
-    head = ["", "where", "paper", "the paper's network, here", "", "ours", "", "our target", "reached"]
+    head = ["", "where", "paper", "the paper's network, here", "network", "ours", "network", "our target", "reached"]
     return markdown_table(head, rows)
 
 

@@ -198,14 +198,14 @@ def lines(ring):
 
 
 def test_the_mathematics_stays_small():
-    assert lines("mathematics") < 5500
+    assert lines("mathematics") < 6000
     assert lines("application") < lines("road")
 
 
 def test_the_wheel_stays_small_and_holds_only_the_package():
-    """Under 4 MB: a wheel deflates every file of the package, and nothing else is packed into it."""
+    """Under 5 MB, with four models: a wheel deflates every file of the package, and nothing else is packed into it."""
     files = [path for path in (SOURCE / "equicaps").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 3_950_000  # the rest: names and metadata
+    assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 4_950_000  # the rest: names and metadata
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert settings["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/equicaps"]}
 

@@ -96,7 +96,8 @@ def test_bad_images_are_explained(model):
 
 
 def test_unknown_models_are_refused_with_a_list_of_the_known_ones(tmp_path):
-    with pytest.raises(NotFoundError, match="no model 'digitz': give one of digits, digits-upright, digits-plain, or"):
+    known = "digits, digits-paper, digits-upright, digits-plain"
+    with pytest.raises(NotFoundError, match=f"no model 'digitz': give one of {known}, or"):
         equicaps.load("digitz")
     with pytest.raises(NotFoundError, match=r"holds no model\.safetensors"):
         equicaps.load(tmp_path)
