@@ -78,7 +78,7 @@ PROTOCOLS = {
     "upright": Protocol(lambda: mnist("train"), UPRIGHT, lambda: AnyAngle(mnist("test")), ANY_ANGLE, views=1),
 }
 """Protocols by name. MNIST-rot is augmented with further rotations; for affNIST the training digits are translated but
-never rotated; upright training digits are not augmented at all."""
+never rotated; upright training digits are not augmented at all, unless a training says so."""
 
 
 def _few_rotated() -> Dataset:

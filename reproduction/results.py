@@ -18,6 +18,7 @@ from equicaps.inference.model_files import MODEL, read_model
 from equicaps.models import GroupCapsNet
 from equicaps.training import Evaluation, TrainConfig, train
 from equicaps.training.log import RESULT, provenance
+from equicaps.training.recipe import describe_augmentation
 from reproduction.protocols import PROTOCOLS, QUICK, Protocol, mnist, quick_digits
 from reproduction.trainings import TRAININGS
 
@@ -67,7 +68,7 @@ class Results:
                     f"{self.folder} holds {kind} training of {name}: choose another folder with --results."
                 )
             if not self.quick:
-                check_settings(path, record, config)
+                check_settings(path, record, config, training.augmentation)
             return record
         if not self.train:
             return None
@@ -92,11 +93,14 @@ class Results:
         return None if record is None else described(record)
 
     def trained(self, name: str) -> tuple[Record, GroupCapsNet] | None:
-        """The entry of a training and its network in eval mode; None if it is missing."""
-        entry = self.entry(name)
-        if entry is None:
+        """The entry of a training and its network in eval mode; None if either is missing.
+
+        The repository keeps the weights of some trainings only: those that are shipped, measured again or drawn from.
+        """
+        entry, weights = self.entry(name), self._path(name).with_suffix(".safetensors")
+        if entry is None or not weights.exists():
             return None
-        network, _ = read_model(self._path(name).with_suffix(".safetensors"))
+        network, _ = read_model(weights)
         return entry, network
 
     def state(self, name: str) -> Literal["finished", "unfinished", "missing"]:
@@ -117,6 +121,8 @@ class Results:
         path, record = self._path(name), replace(self, train=False).training(name)
         if record is None:
             raise NotFoundError(f"{path} does not exist: {name} must be trained before it can be measured again.")
+        if not path.with_suffix(".safetensors").exists():
+            raise NotFoundError(f"{name} was kept without weights: remove {path} and train it again.")
         network, _ = read_model(path.with_suffix(".safetensors"))
         figures = self._protocols[record["protocol"]].test()(network, None)
         record |= {"figures": record["figures"] | dict(figures), "measured_with": provenance()}
@@ -167,10 +173,12 @@ def finish_training(
     return record
 
 
-def check_settings(path: Path, record: Record, config: TrainConfig) -> None:
+def check_settings(path: Path, record: Record, config: TrainConfig, augmentation: Augmentation | None = None) -> None:
     """Raise unless the record, found at ``path``, is of a training with these settings."""
-    before = TrainConfig.from_dict(record["config"]).recipe()
-    if different := sorted(key for key, value in config.recipe().items() if before.get(key) != value):
+    before, now = TrainConfig.from_dict(record["config"]).recipe(), config.recipe()
+    if augmentation is not None:
+        before["augmentation"], now["augmentation"] = record["augmentation"], describe_augmentation(augmentation)
+    if different := sorted(key for key, value in now.items() if before.get(key) != value):
         raise UsageError(
             f"{path} was trained with other settings ({', '.join(different)}): remove it, or choose another folder "
             "with --results."
@@ -196,6 +204,7 @@ def provenance_of(record: Record) -> Record:
     return {
         "trained_on": record["data"]["name"],
         "training_images": record["data"]["images"],
+        "augmentation": record.get("augmentation", "as its protocol says"),
         "images_seen": record["images_seen"],
         "cpu_minutes": record["cpu_seconds"] / 60,
         "seed": record["config"]["seed"],

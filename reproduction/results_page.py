@@ -22,7 +22,7 @@ MISSING = "not yet run"
 
 README_ROWS = (
     "quarters", "any_angle", "rotated/whole", "rotated/capsules", "mnist_rot/whole", "mnist_rot/capsules",
-    "affnist/whole", "affnist/capsules", "pose/naive", "pose/labels_only", "pose/reconstruction", "pose/consistency",
+    "affnist/whole", "affnist/capsules", "pose/labels_only", "pose/reconstruction", "pose/consistency",
 )  # fmt: skip
 
 COLUMNS = {
@@ -87,11 +87,11 @@ def readme(records: Records) -> str:
     rows = [
         [GOALS[key].what, _paper(GOALS[key]), _value(GOALS[key], papers.get(key)), _value(GOALS[key], ours.get(key))]
         for key in README_ROWS
-        if key != "pose/naive"
     ]
     return markdown_table(["", "paper", "the paper's network, here", "`steerable`"], rows) + (
         f"\nThe paper's network has {PAPER_PARAMETERS} parameters in the paper and "
-        f"{_parameters('paper') / 1000:.0f}k here (presets `paper` and, for capsules only, `capsules_only`); ours has "
+        f"{_parameters('paper') / 1000:.0f}k here, of which the capsules alone have "
+        f"{_parameters('capsules_only') / 1000:.0f}k (presets `paper` and `capsules_only`); ours has "
         f"{_parameters('steerable') / 1000:.0f}k (`steerable`) and, for capsules only, "
         f"{_parameters('steerable_capsules') / 1000:.0f}k (`steerable_capsules`).\n"
         "MNIST-rot and affNIST are *regenerated* from MNIST, so there the paper's figures are of other images of the "
@@ -124,10 +124,10 @@ def reproduction(records: Records) -> str:
     for key in ("quarters", *paper.SOURCES):
         entry = found[key].entry if key in found else None
         training = paper.SOURCES.get(key, ("upright-paper",))[0]
-        rows.append(
-            [GOALS[key].what, _paper(GOALS[key]), _value(GOALS[key], found.get(key)), f"`{training}`", *_cost(entry)]
-        )
-    head = ["", "paper", "here", "training", "views seen", "CPU-minutes"]
+        reconstructs = "yes" if TRAININGS[training].reconstruction else ""
+        figures = [GOALS[key].what, _paper(GOALS[key]), _value(GOALS[key], found.get(key))]
+        rows.append([*figures, f"`{training}`", reconstructs, *_cost(entry)])
+    head = ["", "paper", "here", "training", "reconstruction loss", "views seen", "CPU-minutes"]
     return markdown_table(head, rows) + f"\n{_repetitions(records['paper'])}\n"
 
 
@@ -318,16 +318,26 @@ def _figures(record: Record | None) -> str:
 def _trainings(entries: Iterable[Record]) -> str:
     """What every figure above comes from, folded away."""
     rows = [
-        [f"`{entry['run']}`", f"{entry['trained_on']}; {entry['training_images']:,} images",
+        [f"`{entry['run']}`", f"{entry['trained_on']}; {entry['training_images']:,} images", _views(entry),
          PROTOCOLS[TRAININGS[entry["run"]].protocol].tested_on, f"{entry['test_images']:,}", *_cost(entry),
          *_accuracies(entry), str(entry["seed"]), str(entry["commit"]), str(entry["measured_with"])]
         for entry in entries
     ]  # fmt: skip
     if not rows:
         return ""
-    head = ["training", "trained on", "tested on", "test images", "views seen", "CPU-minutes", "accuracy",
+    head = ["training", "trained on", "views", "tested on", "test images", "views seen", "CPU-minutes", "accuracy",
             "by agreement", "seed", "trained by commit", "measured by commit"]  # fmt: skip
     return "\n<details><summary>Trainings</summary>\n\n" + markdown_table(head, rows) + "\n</details>\n"
+
+
+def _views(entry: Record) -> str:
+    """How the views of a training differ from its images."""
+    text = entry.get("augmentation", "")
+    resampled = "interpolation='mixed'" in text
+    kinds = ["rotated"] if "rotation=180.0" in text else []
+    kinds += ["translated"] if "placement='frame'" in text else []
+    kinds += ["two interpolations, shifts of half a pixel"] if resampled else []
+    return ", ".join(kinds) or "as they are"
 
 
 def _network(found: Measured | None) -> str:

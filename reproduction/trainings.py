@@ -59,11 +59,13 @@ class DigitTraining:
             ),
             views=views,
             seed=self.seed,
-            intervals=Intervals(
-                evaluations=10 if self.watched and not quick else 1,
-                evaluation_images=QUICK_IMAGES if quick else 2000,
-            ),
+            intervals=self._intervals(quick),
         )
+
+    def _intervals(self, quick: bool) -> Intervals:
+        if quick:
+            return Intervals(evaluations=1, evaluation_images=QUICK_IMAGES)
+        return Intervals() if self.watched else Intervals(evaluations=1)
 
 
 PAPER_STEPS = 25_000

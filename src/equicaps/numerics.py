@@ -28,10 +28,10 @@ it). Above 0.1, more and more poses of a deep network become undefined, and it l
 """
 
 BLOCK_CANCELLATION = 0.02
-"""The same for 2x2 blocks of a grid, whose sums a quarter turn does not change by a single bit.
+"""The same for 2x2 blocks of a grid, whose sums a quarter turn does not change by a single bit in eager programs.
 
-There the floor need not hide rounding errors from one iteration to the next; it only keeps derivatives bounded. At 0.1,
-half of the class poses of the paper's network are undefined, and it hardly learns.
+There the floor need not hide rounding errors from one iteration to the next; it only keeps derivatives bounded. At 0.1
+most class poses of the paper's network are undefined when its training begins, and it hardly learns.
 """
 
 CERTAIN = 32.0

@@ -1,5 +1,7 @@
 """The fused spline convolution against the dense one in torch, which is compared with plain loops elsewhere."""
 
+from importlib.resources import files
+
 import pytest
 import torch
 from turning import turn_grid, turn_poses
@@ -13,7 +15,6 @@ pytestmark = pytest.mark.skipif(library("fused_splines") is None, reason="no C c
 
 LAYERS = [(1, 16, 4, 2), (16, 32, 4, 2), (32, 32, 4, 2), (32, 64, 4, 2), (64, 10, 2, 2), (3, 5, 3, 1), (20, 3, 5, 1)]
 layers = pytest.mark.parametrize("layer", LAYERS, ids=str)
-OPTIONS = ("kernel_size", "stride")
 
 
 def sample(layer, batch=3):
@@ -118,13 +119,54 @@ def test_it_is_taken_where_it_fits_and_nowhere_else(monkeypatch):
         (1, 5, 1, torch.float32), (1, 5, 4, torch.float64),
     ):  # fmt: skip
         features, weight = torch.zeros(1, 2, 8, 8, dtype=dtype), torch.zeros(2, 2, size, size, dtype=dtype)
-        run(features, torch.zeros(1, 2, 3, 3, 2, dtype=dtype), weight, degree=degree, kernel_size=kernel_size, stride=2)
+        grid = (8 - kernel_size) // 2 + 1
+        poses = torch.zeros(1, 2, grid, grid, 2, dtype=dtype)
+        run(features, poses, weight, degree=degree, kernel_size=kernel_size, stride=2)
     assert calls == ["fused"] * 2 + ["dense"] * 4
 
 
 def test_windows_are_described_as_the_kernel_expects():
-    assert fused_splines.MOST_QUADRUPLES * 4 == 8**2
+    source = (files("equicaps.functional") / "fused_splines.c").read_text()
+    assert f"#define MOST_QUADRUPLES {fused_splines.MOST_QUADRUPLES}\n" in source
     layer = fused_splines._geometry(8, 20, 5)
     assert layer.quadruples == fused_splines.MOST_QUADRUPLES
     assert layer.centre == -1
     assert fused_splines._geometry(3, 20, 5).centre == 21
+
+
+def test_no_images_give_no_output_and_no_gradient():
+    features, poses = torch.zeros(0, 2, 8, 8, requires_grad=True), torch.zeros(0, 3, 3, 3, 2, requires_grad=True)
+    weight = torch.randn(3, 2, 5, 5, requires_grad=True)
+    out = spline_convolution(features, poses, weight, degree=1, kernel_size=4, stride=2)
+    assert out.shape == (0, 3, 3, 3)
+    out.sum().backward()
+    assert weight.grad.abs().max() == 0
+
+
+def test_features_without_gradient_cost_none():
+    """As images do; the other gradients are the same."""
+    tensors, options = sample(LAYERS[0])
+    features, poses, weight = tensors
+    expected = torch.autograd.grad(spline_convolution(*tensors, degree=1, **options).square().sum(), tensors)[1:]
+    out = spline_convolution(features.detach(), poses, weight, degree=1, **options)
+    for one, other in zip(torch.autograd.grad(out.square().sum(), (poses, weight)), expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize("wrong", ["poses", "control_points", "active", "batch", "dtype"])
+def test_shapes_that_do_not_fit_are_refused_before_memory_is_read(wrong):
+    (features, poses, weight), options = sample(LAYERS[1])
+    active = torch.ones(poses.shape[0], *poses.shape[2:4], dtype=torch.bool)
+    if wrong == "poses":
+        poses = poses.repeat(1, 1, 2, 1, 1)
+    elif wrong == "control_points":
+        weight = weight[:, 1:]
+    elif wrong == "active":
+        active = active[:, 1:]
+    elif wrong == "batch":
+        features = features[1:]
+    else:
+        poses = poses.double()
+    with pytest.raises((ValueError, TypeError), match="spline_convolution"):
+        spline_convolution(features, poses, weight, degree=1, active=active, **options)

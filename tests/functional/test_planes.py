@@ -75,3 +75,11 @@ def test_windows_that_are_active_at_the_same_positions_are_neighbours():
     for kind in runs:
         places = active.places[torch.tensor([found == kind for found in kinds])]
         assert places.tolist() == sorted(places.tolist())
+
+
+def test_windows_of_many_positions_are_all_found():
+    """More positions than an integer has bits."""
+    activations = torch.zeros(1, 1, 9, 9)
+    activations.flatten()[[62, 63, 70, 80]] = 1
+    assert active_windows(Capsules(SO2().random(1, 1, 9, 9), activations), 9, 9).places.tolist() == [0]
+    assert active_windows(Capsules(SO2().random(1, 1, 9, 9), 0 * activations), 9, 9).places.tolist() == []

@@ -21,6 +21,7 @@ from equicaps.functional import (
 from equicaps.functional.compiled import library
 from equicaps.groups import GL, SE2, SO2
 from equicaps.nn import TransformLinear, TransformMLP
+from equicaps.numerics import BLOCK_CANCELLATION
 
 LAYERS = [(1, 16), (16, 32), (32, 32), (32, 64), (64, 10)]
 """Input and output capsules of every layer of the networks in models/paper.py."""
@@ -112,6 +113,24 @@ def test_the_fused_kernel_equals_the_plain_implementation(capsules, iterations, 
         )
         compare(SO2(), *case, sigma, FLOAT32, iterations=iterations, agreement="mean")
     assert calls == ["fused_route"] * 3
+
+
+@pytest.mark.parametrize("fused", [pytest.param(True, marks=needs_kernel), False])
+@pytest.mark.parametrize("floor", [BLOCK_CANCELLATION, 0.3])
+def test_fast_implementations_know_the_floor_of_the_group(fused, floor, monkeypatch, request):
+    """With the generator and the floor of the paper's network, and with a high one; the floor makes a difference."""
+    if not fused:
+        request.getfixturevalue("without_kernel")
+    kernel, group = TransformMLP(15, spread=1.5, per_capsule=True), SO2(floor)
+    for sigma in (Sigmoid(3.0, 1.5), Linear()):
+        case = sample(kernel, (16, 8), torch.float32, group=group)
+        if isinstance(sigma, Sigmoid):
+            compare(group, *case, trained(sigma, torch.float32), FLOAT32, iterations=2, agreement="mean")
+        else:
+            compare(group, *case, sigma, FLOAT32, iterations=2, agreement="mean")
+        with torch.no_grad():
+            found, other = (route_windows(g, *case, sigma=sigma) for g in (group, SO2()))
+        assert (found.poses - other.poses).abs().max() > 1e-3
 
 
 @needs_kernel

@@ -307,15 +307,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "src/equicaps/functional/planes.py",
         ("functional/test_planes.py",),
         ("pixels seen twice keep one gradient", "if ctx.once else zeros.index_add_", "if True else zeros.index_add_"),
-        ("windows in the wrong places", "torch.sort(kinds, stable=True)", "(kinds, torch.arange(len(kinds)).flip(0))"),
+        ("windows in the wrong places", "torch.argsort(kinds, stable=True)", "torch.arange(len(kinds)).flip(0)"),
     ),
     *mutants_of(
         "src/equicaps/nn/spatial_capsules.py",
         ("nn/test_spatial_capsules.py",),
         (
             "calibration off centre",
-            "beta.fill_(spread / deviation * distances.mean())",
-            "beta.fill_(spread / deviation)",
+            "beta.fill_(spread / deviation.item() * distances.mean().item())",
+            "beta.fill_(spread / deviation.item())",
         ),
     ),
     *mutants_of(

@@ -69,7 +69,7 @@ def test_quick_digits_are_test_digits():
     assert len(quick_digits()) == 200
 
 
-def test_quarter_turns_change_no_prediction_of_ours_but_of_the_plain_cnn(record):
+def test_quarter_turns_change_no_prediction_of_ours_but_the_scores_of_the_plain_cnn(record):
     """After one step the running statistics are far off and scores reach 94, so rounding is 1e-5 of that."""
     networks = record("exactness")["networks"]
     whole = networks["whole"]

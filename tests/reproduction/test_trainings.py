@@ -61,11 +61,35 @@ def test_what_was_not_trained_cannot_be_measured_again(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", TRAININGS)
-def test_every_committed_training_has_the_settings_of_the_list_and_weights_that_load(name):
-    """Their files were written by older versions: the settings compare equal and the network is built."""
-    entry, network = Results(COMMITTED, train=False).trained(name)
+FINISHED = sorted(path.stem for path in (COMMITTED / "runs").glob("*.json"))
+WEIGHTS = sorted(path.stem for path in (COMMITTED / "runs").glob("*.safetensors"))
+
+
+@pytest.mark.parametrize("name", FINISHED)
+def test_every_committed_training_has_the_settings_of_the_list(name):
+    """Their files were written by older versions: the settings compare equal."""
+    entry = Results(COMMITTED, train=False).entry(name)
     assert (entry["run"], entry["preset"]) == (name, TRAININGS[name].preset)
+
+
+def test_weights_are_kept_where_something_is_measured_or_drawn_from_them():
+    assert {"rotated-steerable", "upright-steerable", "rotated-paper", "upright-plain_cnn"} <= set(WEIGHTS)
+    assert set(WEIGHTS) <= set(FINISHED) <= set(TRAININGS)
+
+
+def test_a_training_without_weights_has_figures_but_no_network(finished):
+    results, _ = finished
+    (results.folder / "runs" / f"{NAME}.safetensors").unlink()
+    assert results.entry(NAME)["run"] == NAME
+    assert results.trained(NAME) is None
+    with pytest.raises(NotFoundError, match="without weights"):
+        results.measure_again(NAME)
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_committed_weights_load(name):
+    """The network of every file is built."""
+    _, network = Results(COMMITTED, train=False).trained(name)
     assert not network.training
     model = load(COMMITTED / "runs" / f"{name}.safetensors")
     assert len(model.classes) == 10

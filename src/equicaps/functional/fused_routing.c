@@ -307,7 +307,7 @@ INLINE void route_back(const layer *l, const int iterations, const float *featur
           d_ai += gated;
           dvx = fma_(slope, qx[r - 1], fma_(w, d[r].x, dvx)); dvy = fma_(slope, qy[r - 1], fma_(w, d[r].y, dvy));
         }
-        STORE(da + at, LOAD(da + at) + d_ai);
+        STORE(da + at, LOAD(da + at) + select_(ai != ALL(0), d_ai, ALL(0))); /* as at positions that are skipped */
         STORE(ds + at, fma_(d_ey, vy, fma_(d_ex, vx, LOAD(ds + at))));
         vec along = tx * dvx + ty * dvy, across = tx * dvy - ty * dvx;
         STORE(dpx + at, LOAD(dpx + at) + along); STORE(dpy + at, LOAD(dpy + at) + across);

@@ -7,6 +7,8 @@
    first; and a cell is found from |z|, so that z and -z are rounded alike. The mathematics is that of
    sparse_convolution.py, which is the oracle of this file. */
 
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "vectors.h"
@@ -15,10 +17,10 @@
 
 /* Sizes, and the geometry of a window. Positions are given as offsets from the first pixel of the window. */
 typedef struct {
-  long channels, outputs, windows, size, quadruples, centre; /* channels: a multiple of LANES; centre: offset or -1 */
+  int64_t channels, outputs, windows, size, quadruples, centre; /* channels: a multiple of LANES; centre: offset or -1 */
   float slope;                                               /* control points per pixel */
   float x[MOST_QUADRUPLES], y[MOST_QUADRUPLES];              /* the first member of each quadruple */
-  long offset[MOST_QUADRUPLES][4];
+  int64_t offset[MOST_QUADRUPLES][4];
 } window;
 
 /* Where the quadruple falls between control points, for LANES windows. On each axis there is a near one and a far one,
@@ -42,7 +44,7 @@ INLINE void axis(vec z, float half, int row, int column, int (*at_row)[LANES], i
   STORE(slope, select_(negative, -inside, inside));
 }
 
-INLINE void find(const window *l, long quadruple, vec px, vec py, cell *c) {
+INLINE void find(const window *l, int64_t quadruple, vec px, vec py, cell *c) {
   const float x = l->x[quadruple], y = l->y[quadruple], half = (float)(l->size / 2);
   const int column = (int)l->channels, row = (int)l->size * column;
   axis((px * ALL(x) + py * ALL(y)) * ALL(l->slope), half, row, column, c->x_row, c->x_column, c->x_weight, c->x_slope);
@@ -52,7 +54,7 @@ INLINE void find(const window *l, long quadruple, vec px, vec py, cell *c) {
 /* The four control points of a cell, opposite ones first, as turned by each quarter turn. */
 static const int X_OF[4] = {0, 1, 0, 1}, Y_OF[4] = {0, 1, 1, 0};
 
-INLINE void control_points(const cell *c, long w, int at[4][4]) {
+INLINE void control_points(const cell *c, int64_t w, int at[4][4]) {
   for (int t = 0; t < 4; t++) {
     const int straight = c->x_row[X_OF[t]][w] + c->y_column[Y_OF[t]][w];
     const int turned = c->x_column[X_OF[t]][w] - c->y_row[Y_OF[t]][w];
@@ -61,41 +63,41 @@ INLINE void control_points(const cell *c, long w, int at[4][4]) {
 }
 
 /* Rows of a window: the four members of each quadruple, then the centre. */
-INLINE long rows(const window *l) { return 4 * l->quadruples + (l->centre >= 0); }
+INLINE int64_t rows(const window *l) { return 4 * l->quadruples + (l->centre >= 0); }
 
-INLINE long offset_of(const window *l, long row) {
+INLINE int64_t offset_of(const window *l, int64_t row) {
   return row < 4 * l->quadruples ? l->offset[row / 4][row % 4] : l->centre;
 }
 
-INLINE vec poses_of(const float *plane, long at, long count) {
+INLINE vec poses_of(const float *plane, int64_t at, int64_t count) {
   if (count == LANES) return LOAD(plane + at);
   vec value = ALL(0);
   memcpy(&value, plane + at, sizeof(float) * count);
   return value;
 }
 
-INLINE void copy_patches(const window *l, long n, const float *features, const long *first, long count, float *to) {
-  for (long w = 0; w < count; w++)
-    for (long r = 0; r < rows(l); r++, to += n)
+INLINE void copy_patches(const window *l, int64_t n, const float *features, const int64_t *first, int64_t count, float *to) {
+  for (int64_t w = 0; w < count; w++)
+    for (int64_t r = 0; r < rows(l); r++, to += n)
       memcpy(to, features + (first[w] + offset_of(l, r)) * n, sizeof(float) * n);
 }
 
-INLINE void convolve_windows(const window *l, const long n, const int derivatives, const float *features,
-                             const long *first, const float *weight, const float *poses, float *scratch, float *out) {
-  const long plane = l->outputs * l->windows, kernel = l->size * l->size * n, patch = rows(l) * n;
-  const long middle = kernel / 2 - n / 2;
-  for (long from = 0; from < l->windows; from += LANES) {
-    const long count = l->windows - from < LANES ? l->windows - from : LANES;
+INLINE void convolve_windows(const window *l, const int64_t n, const int derivatives, const float *features,
+                             const int64_t *first, const float *weight, const float *poses, float *scratch, float *out) {
+  const int64_t plane = l->outputs * l->windows, kernel = l->size * l->size * n, patch = rows(l) * n;
+  const int64_t middle = kernel / 2 - n / 2;
+  for (int64_t from = 0; from < l->windows; from += LANES) {
+    const int64_t count = l->windows - from < LANES ? l->windows - from : LANES;
     copy_patches(l, n, features, first + from, count, scratch);
-    for (long m = 0; m < l->outputs; m++) {
+    for (int64_t m = 0; m < l->outputs; m++) {
       const float *points = weight + m * kernel + middle;
-      const long at = m * l->windows + from;
+      const int64_t at = m * l->windows + from;
       vec px = poses_of(poses, at, count), py = poses_of(poses + plane, at, count);
       cell cells[MOST_QUADRUPLES];
-      for (long u = 0; u < l->quadruples; u++) find(l, u, px, py, cells + u);
-      for (long w = 0; w < count; w++) {
+      for (int64_t u = 0; u < l->quadruples; u++) find(l, u, px, py, cells + u);
+      for (int64_t w = 0; w < count; w++) {
         vec value = ALL(0), by_x = ALL(0), by_y = ALL(0);
-        for (long u = 0; u < l->quadruples; u++) {
+        for (int64_t u = 0; u < l->quadruples; u++) {
           const cell *c = cells + u;
           const float *f = scratch + w * patch + 4 * u * n;
           int tap[4][4];
@@ -103,7 +105,7 @@ INLINE void convolve_windows(const window *l, const long n, const int derivative
           control_points(c, w, tap);
           for (int t = 0; t < 4; t++) {
             vec sum[4] = {};
-            for (long i = 0; i < n; i += LANES)
+            for (int64_t i = 0; i < n; i += LANES)
               for (int q = 0; q < 4; q++) sum[q] = fma_(LOAD(points + tap[t][q] + i), LOAD(f + q * n + i), sum[q]);
             r[t] = (sum[0] + sum[2]) + (sum[1] + sum[3]);
           }
@@ -118,7 +120,7 @@ INLINE void convolve_windows(const window *l, const long n, const int derivative
           }
         }
         if (l->centre >= 0)
-          for (long i = 0; i < n; i += LANES) value = fma_(LOAD(points + i), LOAD(scratch + (w + 1) * patch - n + i), value);
+          for (int64_t i = 0; i < n; i += LANES) value = fma_(LOAD(points + i), LOAD(scratch + (w + 1) * patch - n + i), value);
         out[at + w] = sum_lanes(value);
         if (derivatives) {
           out[plane + at + w] = sum_lanes(by_x);
@@ -129,26 +131,26 @@ INLINE void convolve_windows(const window *l, const long n, const int derivative
   }
 }
 
-INLINE void convolve_back(const window *l, const long n, const float *features, const long *first, const float *weight,
-                          const float *poses, const float *gradient, float *scratch, float *d_features, float *d_weight) {
-  const long plane = l->outputs * l->windows, kernel = l->size * l->size * n, patch = rows(l) * n;
-  const long middle = kernel / 2 - n / 2;
+INLINE void convolve_back(const window *l, const int64_t n, const float *features, const int64_t *first, const float *weight,
+                          const float *poses, const float *gradient, float *scratch, float *d_weight, float *d_features) {
+  const int64_t plane = l->outputs * l->windows, kernel = l->size * l->size * n, patch = rows(l) * n;
+  const int64_t middle = kernel / 2 - n / 2;
   float *d_patch = scratch + LANES * patch;
-  for (long from = 0; from < l->windows; from += LANES) {
-    const long count = l->windows - from < LANES ? l->windows - from : LANES;
+  for (int64_t from = 0; from < l->windows; from += LANES) {
+    const int64_t count = l->windows - from < LANES ? l->windows - from : LANES;
     memset(d_patch, 0, sizeof(float) * count * patch);
     copy_patches(l, n, features, first + from, count, scratch);
-    for (long m = 0; m < l->outputs; m++) {
+    for (int64_t m = 0; m < l->outputs; m++) {
       const float *points = weight + m * kernel + middle;
       float *d_points = d_weight + m * kernel + middle;
-      const long at = m * l->windows + from;
+      const int64_t at = m * l->windows + from;
       vec px = poses_of(poses, at, count), py = poses_of(poses + plane, at, count);
       cell cells[MOST_QUADRUPLES];
-      for (long u = 0; u < l->quadruples; u++) find(l, u, px, py, cells + u);
-      for (long w = 0; w < count; w++) {
+      for (int64_t u = 0; u < l->quadruples; u++) find(l, u, px, py, cells + u);
+      for (int64_t w = 0; w < count; w++) {
         const float g = gradient[at + w];
         if (g == 0) continue;
-        for (long u = 0; u < l->quadruples; u++) {
+        for (int64_t u = 0; u < l->quadruples; u++) {
           const cell *c = cells + u;
           const float *f = scratch + w * patch + 4 * u * n;
           float *df = d_patch + w * patch + 4 * u * n;
@@ -157,30 +159,32 @@ INLINE void convolve_back(const window *l, const long n, const float *features, 
           control_points(c, w, tap);
           for (int t = 0; t < 4; t++) e[t] = ALL(g * c->x_weight[X_OF[t]][w] * c->y_weight[Y_OF[t]][w]);
           for (int q = 0; q < 4; q++)
-            for (long i = 0; i < n; i += LANES) {
-              vec here = LOAD(f + q * n + i), d = LOAD(df + q * n + i);
+            for (int64_t i = 0; i < n; i += LANES) {
+              vec here = LOAD(f + q * n + i);
               for (int t = 0; t < 4; t++) {
                 float *d_point = d_points + tap[t][q] + i;
-                d = fma_(e[t], LOAD(points + tap[t][q] + i), d);
                 STORE(d_point, fma_(e[t], here, LOAD(d_point)));
               }
+              if (!d_features) continue;
+              vec d = LOAD(df + q * n + i);
+              for (int t = 0; t < 4; t++) d = fma_(e[t], LOAD(points + tap[t][q] + i), d);
               STORE(df + q * n + i, d);
             }
         }
         if (l->centre >= 0) {
           const float *f = scratch + (w + 1) * patch - n;
           float *df = d_patch + (w + 1) * patch - n;
-          for (long i = 0; i < n; i += LANES) {
+          for (int64_t i = 0; i < n; i += LANES) {
             STORE(df + i, fma_(ALL(g), LOAD(points + i), LOAD(df + i)));
             STORE(d_points + i, fma_(ALL(g), LOAD(f + i), LOAD(d_points + i)));
           }
         }
       }
     }
-    for (long w = 0; w < count; w++)
-      for (long r = 0; r < rows(l); r++) {
+    for (int64_t w = 0; d_features && w < count; w++)
+      for (int64_t r = 0; r < rows(l); r++) {
         float *d = d_features + (first[from + w] + offset_of(l, r)) * n;
-        for (long i = 0; i < n; i += LANES) STORE(d + i, LOAD(d + i) + LOAD(d_patch + w * patch + r * n + i));
+        for (int64_t i = 0; i < n; i += LANES) STORE(d + i, LOAD(d + i) + LOAD(d_patch + w * patch + r * n + i));
       }
   }
 }
@@ -188,21 +192,21 @@ INLINE void convolve_back(const window *l, const long n, const float *features, 
 /* Specialised for some numbers of channels, so that the loops over them unroll. */
 #define SPECIALISED(call)                                                                                              \
   switch (l->channels) {                                                                                               \
-    case 8: { const long n = 8; call; break; }                                                                         \
-    case 16: { const long n = 16; call; break; }                                                                       \
-    case 32: { const long n = 32; call; break; }                                                                       \
-    default: { const long n = l->channels; call; break; }                                                              \
+    case 8: { const int64_t n = 8; call; break; }                                                                         \
+    case 16: { const int64_t n = 16; call; break; }                                                                       \
+    case 32: { const int64_t n = 32; call; break; }                                                                       \
+    default: { const int64_t n = l->channels; call; break; }                                                              \
   }
 
 /* out: (3, outputs, windows): the value and, with derivatives, those by the pose, which the backward pass needs. */
-void convolve(const window *l, const float *features, const long *first, const float *weight, const float *poses,
+void convolve(const window *l, const float *features, const int64_t *first, const float *weight, const float *poses,
               int derivatives, float *scratch, float *out) {
   if (derivatives) SPECIALISED(convolve_windows(l, n, 1, features, first, weight, poses, scratch, out))
   else SPECIALISED(convolve_windows(l, n, 0, features, first, weight, poses, scratch, out))
 }
 
-/* gradient: (outputs, windows). d_features and d_weight are zero at the start. */
-void convolve_backward(const window *l, const float *features, const long *first, const float *weight,
-                       const float *poses, const float *gradient, float *scratch, float *d_features, float *d_weight) {
-  SPECIALISED(convolve_back(l, n, features, first, weight, poses, gradient, scratch, d_features, d_weight))
+/* gradient: (outputs, windows). d_weight and d_features are zero at the start; d_features may be NULL. */
+void convolve_backward(const window *l, const float *features, const int64_t *first, const float *weight,
+                       const float *poses, const float *gradient, float *scratch, float *d_weight, float *d_features) {
+  SPECIALISED(convolve_back(l, n, features, first, weight, poses, gradient, scratch, d_weight, d_features))
 }

@@ -21,9 +21,9 @@ MOST_QUADRUPLES = 16
 
 class _Window(ctypes.Structure):
     _fields_ = [
-        *((name, ctypes.c_long) for name in ("channels", "outputs", "windows", "size", "quadruples", "centre")),
+        *((name, ctypes.c_int64) for name in ("channels", "outputs", "windows", "size", "quadruples", "centre")),
         ("slope", ctypes.c_float), ("x", ctypes.c_float * MOST_QUADRUPLES), ("y", ctypes.c_float * MOST_QUADRUPLES),
-        ("offset", (ctypes.c_long * 4) * MOST_QUADRUPLES),
+        ("offset", (ctypes.c_int64 * 4) * MOST_QUADRUPLES),
     ]  # fmt: skip
 
 
@@ -41,10 +41,12 @@ def fused_spline_convolution(
 ) -> Float[Tensor, "b m y x"]:  # fmt: skip
     """:func:`equicaps.functional.spline_convolution` where :func:`fused_splines_fit`; equal up to rounding (a test).
 
-    Quarter turns give the same bits. Only ``active`` windows take time.
+    Quarter turns give the same bits. Windows that are not ``active`` are skipped.
     """
     (batch, _, height, width), (_, outputs, y, x, _) = features.shape, poses.shape
-    places = torch.arange(batch * y * x) if active is None else active.flatten().nonzero().squeeze(1)
+    places = (
+        torch.arange(batch * y * x, device=features.device) if active is None else active.flatten().nonzero().squeeze(1)
+    )
     image, rest = places.div(y * x, rounding_mode="floor"), places % (y * x)
     first = (image * height + rest.div(x, rounding_mode="floor") * stride) * width + rest % x * stride
     planes = poses.permute(4, 1, 0, 2, 3).flatten(2).index_select(2, places)
@@ -86,14 +88,20 @@ class _Convolution(torch.autograd.Function):
         kernel = library("fused_splines")
         assert kernel is not None
         gradient = gradient.contiguous()
-        by_rows, by_weight = torch.zeros_like(rows), torch.zeros_like(weight)
+        by_weight = torch.zeros_like(weight)
+        by_rows = torch.zeros_like(rows) if ctx.needs_input_grad[0] else None  # images need none
         kernel.convolve_backward(
             ctypes.byref(ctx.layer),
-            *map(address, (rows, first, weight, poses, gradient, ctx.scratch, by_rows, by_weight)),
+            *map(address, (rows, first, weight, poses, gradient, ctx.scratch, by_weight)),
+            None if by_rows is None else address(by_rows),
         )
         (batch, channels, height, width), (outputs, _, size, _) = ctx.shapes
-        by_features = by_rows.view(batch, height, width, -1)[..., :channels].permute(0, 3, 1, 2)
-        by_points = by_weight.view(outputs, size, size, -1)[..., :channels].permute(0, 3, 1, 2)
+        by_features = (
+            None
+            if by_rows is None
+            else by_rows.view(batch, height, width, rows.shape[-1])[..., :channels].permute(0, 3, 1, 2)
+        )
+        by_points = by_weight.view(outputs, size, size, rows.shape[-1])[..., :channels].permute(0, 3, 1, 2)
         return by_features, out[1:] * gradient if len(out) == 3 else None, by_points, None, None
 
 

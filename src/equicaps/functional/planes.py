@@ -38,9 +38,9 @@ def active_windows(capsules: Capsules, kernel_size: int, stride: int) -> ActiveW
     pixels = torch.arange(batch * height * width, device=poses.device).view(batch, height, width)
     seen = windows(pixels, kernel_size, stride)  # (b, y, x, k)
     busy = windows((activations != 0).any(1), kernel_size, stride)
-    kinds = (busy.long() << torch.arange(busy.shape[-1], device=poses.device).clamp(max=62)).sum(-1).flatten()
-    kinds, places = torch.sort(kinds, stable=True)
-    places = places[kinds != 0]
+    kinds = (busy.long() << torch.arange(busy.shape[-1], device=poses.device) % 62).sum(-1).flatten()
+    order = torch.argsort(kinds, stable=True)
+    places = order[busy.any(-1).flatten()[order]]
     index = seen.flatten(0, 2)[places].T.flatten()  # (k · windows)
     once = stride >= kernel_size
     gathered = _Gather.apply(poses, activations, index, once)  # type: ignore[no-untyped-call] # torch

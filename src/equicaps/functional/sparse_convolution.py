@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from equicaps._checks import check_alike
 from equicaps.functional.alignment import positions_of, quadruples, spline_radius, windows
 from equicaps.functional.fused_splines import fused_spline_convolution, fused_splines_fit
 from equicaps.functional.spline import spline_basis
@@ -36,8 +37,9 @@ def spline_convolution(
 ) -> Float[Tensor, "b m y x"]:
     r"""Sparse group convolution with B-spline kernels :math:`ψ_{jc}(z) = \sum_{ab} W_{jcab} B_a(z_x) B_b(z_y)`.
 
-    Eager programs of degree 1 take :func:`fused_spline_convolution`, a compiled kernel, where it fits; it differs by
-    rounding only (a test). All others take :func:`dense_spline_convolution`.
+    Eager programs of degree 1 take :func:`fused_spline_convolution`, a compiled kernel, where it fits: it differs by
+    rounding only (a test), but it can be differentiated only once, and not by ``torch.func``. All others take
+    :func:`dense_spline_convolution`.
 
     Args:
         features: :math:`f_c`, already padded.
@@ -46,8 +48,9 @@ def spline_convolution(
         degree: the degree of the spline.
         kernel_size: the side of the square window.
         stride: the stride of the windows.
-        active: the windows to look at; the result is 0 in all others, which the kernel skips.
+        active: the windows to look at; in all others, which the kernel skips, the result is 0 and has no gradient.
     """
+    _check_splines(features, poses, control_points, kernel_size, stride, active)
     if not torch.compiler.is_compiling() and fused_splines_fit(features, control_points, degree, kernel_size):
         return fused_spline_convolution(
             features, poses, control_points, kernel_size=kernel_size, stride=stride, active=active
@@ -55,7 +58,28 @@ def spline_convolution(
     found = dense_spline_convolution(
         features, poses, control_points, degree=degree, kernel_size=kernel_size, stride=stride
     )
-    return found if active is None else found * active.unsqueeze(1)
+    return found if active is None else torch.where(active.unsqueeze(1), found, 0)
+
+
+def _check_splines(
+    features: Tensor, poses: Tensor, control_points: Tensor, kernel_size: int, stride: int, active: Tensor | None
+) -> None:
+    """Everything that a kernel relies on when it reads memory."""
+    where = "spline_convolution"
+    check_alike(where, {"features": features, "poses": poses, "control_points": control_points})
+    (batch, channels, height, width), (outputs, size) = features.shape, control_points.shape[::3]
+    grid = tuple((side - kernel_size) // stride + 1 for side in (height, width))
+    expected = {
+        "poses": (poses, (batch, outputs, *grid, 2)),
+        "control_points": (control_points, (outputs, channels, size, size)),
+        "active": (active, (batch, *grid)),
+    }
+    for name, (tensor, shape) in expected.items():
+        if tensor is not None and tuple(tensor.shape) != shape:
+            raise ValueError(
+                f"{where}: `{name}` must have shape {shape} for features of shape {tuple(features.shape)} and windows "
+                f"of {kernel_size} with stride {stride}, but has shape {tuple(tensor.shape)}."
+            )
 
 
 def dense_spline_convolution(

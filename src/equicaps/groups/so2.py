@@ -90,4 +90,4 @@ class SO2(Group):
         return flatten_at_one(g.square().sum(-1))
 
     def __repr__(self) -> str:
-        return "SO(2)"
+        return "SO(2)" if self.floor == CANCELLATION else f"SO(2), floor {self.floor:g}"

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from equicaps._checks import check_choice
 from equicaps.images.warp import Interpolation, warp
 
 Placement = Literal["centre", "frame", "ink"]
@@ -36,7 +37,7 @@ class Augmentation:
             MNIST: 28x28 in 40x40); ``"ink"``, anywhere such that everything that is not black stays inside after the
             other changes (affNIST). Ink that does not fit is centred.
         interpolation: how values between pixels are computed; bicubic values are clipped to [0, 1]. ``"mixed"``:
-            bilinear and bicubic in turn, for networks that should not depend on it.
+            bilinear or bicubic at random for each view, for networks that should not depend on it.
     """
 
     size: int
@@ -49,6 +50,7 @@ class Augmentation:
     interpolation: Interpolation | Literal["mixed"] = "bilinear"
 
     def __post_init__(self) -> None:
+        check_choice("interpolation", self.interpolation, (*get_args(Interpolation), "mixed"))
         if self.size < 1:
             raise ValueError(f"Augmentation: size must be at least 1 pixel, but is {self.size}.")
         if not 0 <= self.rotation <= 180:
@@ -80,9 +82,11 @@ class Augmentation:
         if self.interpolation != "mixed":
             return Views(warp(images, back, shift, self.size, self.interpolation), degrees)
         views = images.new_empty(len(images), images.shape[1], self.size, self.size)
-        for start, interpolation in enumerate(get_args(Interpolation)):
-            some = slice(start, None, len(get_args(Interpolation)))
-            views[some] = warp(images[some], back[some], shift[some], self.size, interpolation)
+        smooth = torch.rand(len(images), generator=generator, device=device).to(images) < 0.5
+        choices: tuple[tuple[Tensor, Interpolation], ...] = ((smooth, "bilinear"), (~smooth, "bicubic"))
+        for some, interpolation in choices:
+            if some.any():
+                views[some] = warp(images[some], back[some], shift[some], self.size, interpolation)
         return Views(views, degrees)
 
     def _shift(self, images: Tensor, forth: Tensor, drawn: Tensor) -> Tensor:

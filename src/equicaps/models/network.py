@@ -55,7 +55,7 @@ class GroupCapsNet(nn.Module):
         if not pad:
             check_size(image_size, image_size, config.grid)
         size = (image_size, image_size)
-        masked = isinstance(body, PaperNet)
+        masked = isinstance(body, PaperNet) and config.features  # scores that are agreements are no probabilities
         self.decoder = Decoder(config.num_classes, config.in_channels, size, masked=masked) if decoder else None
 
     @classmethod
@@ -80,8 +80,13 @@ class GroupCapsNet(nn.Module):
         output: CapsOutput = self.body(self.prepare(images))
         return output
 
+    @property
+    def needs_calibration(self) -> bool:
+        """Whether a new network of this kind learns better after :meth:`calibrate`, as the paper's does."""
+        return isinstance(self.body, PaperNet) and self.body.config.poses
+
     def calibrate(self, images: Float[Tensor, "batch channels height width"]) -> None:
-        """Prepare fresh parameters for images like these, before the first step of a training and never again.
+        """Prepare new parameters for images like these, before the first step of a training and never again.
 
         The paper's network sets its σ; others need no preparation.
         """

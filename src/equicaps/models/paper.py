@@ -21,10 +21,10 @@ from equicaps.numerics import BLOCK_CANCELLATION
 
 @dataclass(frozen=True)
 class PaperConfig:
-    """The architecture of Section 6.1: five capsule layers on 2x2 blocks, each paired with a pose-aligned convolution.
+    """The architecture of Section 6.1: five capsule layers on 2x2 blocks, paired with pose-aligned convolutions.
 
-    The convolutions see windows of 4x4 around the block of each capsule, and the class capsules are paired with a
-    linear map of what the last convolution finds. The capsules have 140,115 parameters (the paper says 145k; with the
+    The convolutions see windows of 4x4 around the block of each capsule; the class capsules are paired with a linear
+    map of what the last convolution finds. The capsules have 140,115 parameters (the paper says 145k; with the
     authors' ``TransformLinear()`` they have 144,970), the spline convolutions 90,794 (the paper: 90k).
 
     Without ``features`` only the capsules remain, and the scores are the agreements. Without ``poses`` only the
@@ -33,8 +33,8 @@ class PaperConfig:
 
     Attributes:
         widths: the numbers of capsules of all layers but the last.
-        kernel: the transformation generator, by default three times as wide at the start as usual, with positions
-            aligned per capsule.
+        kernel: the transformation generator; by default positions are aligned per capsule, and its first
+            transformations spread three times as far as usual.
         gradients: the first poses, see :class:`equicaps.nn.ImagePoses`.
         iterations: of the routing.
         pool_by_agreement: whether the last features are pooled with the routing weights of the class capsules (Section
@@ -53,6 +53,8 @@ class PaperConfig:
 
     def __post_init__(self) -> None:
         check_parts(self.features, self.poses)
+        if self.pool_by_agreement and not (self.features and self.poses):
+            raise ValueError("PaperConfig: `pool_by_agreement` pools features by poses, so it needs both.")
 
     def grid(self, side: int) -> int | None:
         """The side of the last grid for an image of this side; None where a quarter turn would not be exact."""

@@ -80,15 +80,24 @@ class PoseConv2d(nn.Module):
     ) -> Float[Tensor, "b m y x"]:
         """Feature maps, seen from the poses of the output capsules (a zero vector is the undefined pose).
 
-        With ``activations`` they are weighted by them (Section 4), and windows in which no capsule is active take no
-        time.
+        With ``activations`` they are weighted by them (Section 4), and windows in which no capsule is active are
+        skipped. No gradient flows from there.
         """
         self._check(features, poses)
+        if activations is not None:
+            check_alike("PoseConv2d", {"poses": poses, "activations": activations})
+            if activations.shape != poses.shape[:-1]:
+                raise ValueError(
+                    f"PoseConv2d: `activations` must have shape {tuple(poses.shape[:-1])}, one for each pose, but has "
+                    f"shape {tuple(activations.shape)}."
+                )
         padded = F.pad(features, (self.padding,) * 4)
         active = None if activations is None else (activations != 0).any(1)
         out = self.kernel.convolve(padded, poses, self.weight, self.kernel_size, self.stride, active)
         out = out + self.bias[:, None, None]
-        return out if activations is None else out * activations
+        if activations is None or active is None:
+            return out
+        return torch.where(active.unsqueeze(1), out, 0) * activations
 
     def upright(self, features: Float[Tensor, "b c h w"]) -> Float[Tensor, "b m y x"]:
         """The same at the identity for every capsule: an ordinary convolution, for networks without poses."""

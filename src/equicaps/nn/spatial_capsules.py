@@ -111,7 +111,7 @@ class SpatialCapsules2d(nn.Module):
 
         over the mean distances :math:`\bar δ` of votes from the poses that are defined. With α = β = 2 all activations
         of a fresh layer are nearly the same, and nothing is learned from them. Other σ, and inputs without at least two
-        defined poses, change nothing.
+        defined poses that do not saturate σ, change nothing.
 
         Args:
             capsules: typical input.
@@ -120,12 +120,13 @@ class SpatialCapsules2d(nn.Module):
         out = self(capsules)
         if self.sigma.closed_form == "sigmoid":
             alpha, beta = (self.trained_sigma.get_parameter(name) for name in ("alpha", "beta"))
-            defined = out.activations[self.group.presence(out.poses) == 1].double()
-            distances = (beta - torch.logit(defined)) / alpha  # what σ has made into these activations
+            defined = out.activations[self.group.presence(out.poses) == 1].cpu().double()
+            distances = (beta.item() - torch.logit(defined)) / alpha.item()  # what σ has made into these activations
+            distances = distances[distances.isfinite()]
             deviation = distances.std() if len(distances) > 1 else distances.new_zeros(())
             if 0 < deviation < torch.inf:
-                alpha.fill_(spread / deviation)
-                beta.fill_(spread / deviation * distances.mean())
+                alpha.fill_(spread / deviation.item())
+                beta.fill_(spread / deviation.item() * distances.mean().item())
                 out = self(capsules)
         return out
 

@@ -36,7 +36,7 @@ class TransformMLP(TransformKernel):
 
     Args:
         hidden: the width of the hidden layer.
-        spread: how far the first transformations are from the identity, in radians and roughly.
+        spread: how far the first transformations are from the identity, approximately, in radians.
         per_capsule: whether the position is aligned with every input capsule's own mean pose, as in the authors' code:
             2n numbers, from which t can read how the capsules of a window are rotated against each other. Otherwise it
             is aligned with one mean pose of all capsules.
@@ -62,7 +62,7 @@ class TransformLinear(TransformKernel):
 
     Args:
         hidden: the width of the hidden layer.
-        spread: how far the first transformations are from the identity, in radians and roughly.
+        spread: how far the first transformations are from the identity, approximately, in radians.
     """
 
     hidden: int = 32

@@ -72,22 +72,23 @@ def train(
         data: the training set.
         augmentation: makes random views of its images.
         folder: where to write; only the first process uses it.
-        network: is trained in place; by default the one that ``config.model`` describes. Any module with the outputs of
-            a :class:`GroupCapsNet` can be trained, but only a :class:`GroupCapsNet` is exported as a model.
+        network: is trained in place, from the parameters that it has; by default a new one that ``config.model``
+            describes. Any module with the outputs of a :class:`GroupCapsNet` can be trained, but only a
+            :class:`GroupCapsNet` is exported as a model.
         evaluation: measures the network at intervals and at the end, in the first process.
         resume: continue the training in ``folder``, if there is one.
         watch: is called after every step, in the first process.
         tensorboard: also write logs for TensorBoard.
     """
-    if network is None:
-        network = config.network()
+    new = network is None
+    network = config.network() if network is None else network
     world = join_world(config.hardware.device)
     threads = torch.get_num_threads()
     torch.set_num_threads(config.hardware.threads)
     try:
         run = _Run(Trainer(config, network, data, augmentation, world), Path(folder), evaluation, watch)
         with contextlib.closing(run):
-            run.begin(resume=resume, tensorboard=tensorboard)
+            run.begin(new=new, resume=resume, tensorboard=tensorboard)
             with StopRequest() as stop:
                 return run.train(stop)
     finally:
@@ -107,8 +108,8 @@ class _Run:
         self.log: RunLog | None = None
         self.resources = contextlib.ExitStack()
 
-    def begin(self, *, resume: bool, tensorboard: bool) -> None:
-        """Start or continue. Only the first process needs to see the folder."""
+    def begin(self, *, new: bool, resume: bool, tensorboard: bool) -> None:
+        """Start, with a new network or a given one, or continue. Only the first process needs to see the folder."""
         mine = recipe(self.config, self.data, self.augmentation)
         if different := differences(json.loads(self.world.share(json.dumps(mine).encode())), mine):
             raise UsageError(f"the processes were started with different settings ({different}).")
@@ -126,7 +127,7 @@ class _Run:
             tensors, content = unpack(packed)
             self.trainer.restore(tensors, content)
             self.curve, self.wall_seconds = content["curve"], content["wall_seconds"]
-        else:
+        elif new:
             self.trainer.begin()
         if self.world.leads:
             self.log = RunLog(self.folder, self.trainer.step, tensorboard=tensorboard)

@@ -101,10 +101,11 @@ class Trainer:
         return self.network if self.average is None else self.average
 
     def begin(self) -> None:
-        """Prepare fresh parameters with the first batch; a training that is restored never does."""
-        if isinstance(self.network, GroupCapsNet):
-            views = self.sampler.batch(0).views  # the same for every process
+        """Prepare the parameters of a new :class:`GroupCapsNet` with the first batch, see its ``calibrate``."""
+        if isinstance(self.network, GroupCapsNet) and self.network.needs_calibration:
+            views = self.sampler.batch(0).views
             self.network.calibrate(views.to(self.world.device, next(self.network.parameters()).dtype))
+            self.world.broadcast(list(self.network.parameters()))  # other machines may round differently
             if self.average is not None:
                 self.average.load_state_dict(self.network.state_dict())
 
