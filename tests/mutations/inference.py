@@ -58,7 +58,11 @@ MUTANTS = (
             "return rotate(ready, 360 * torch.rand(len(ready), generator=generator))",
             "return ready",
         ),
-        ("rounding of the network allowed many times", "ROUNDINGS * self.rounding", "10 * ROUNDINGS * self.rounding"),
+        (
+            "rounding of the network allowed many times",
+            "max(ALLOWED, ROUNDINGS * own)",
+            "max(ALLOWED, 10 * ROUNDINGS * own)",
+        ),
     ),
     *mutants_of(
         "src/equicaps/inference/model_files.py",
