@@ -84,3 +84,20 @@ def test_log_of_the_undefined_pose_is_zero_with_finite_gradient(dtype):
 def test_log_reads_the_angle(degrees, dtype):
     angle = torch.tensor([math.radians(degrees)], dtype=dtype)
     torch.testing.assert_close(group.log(group.exp(angle)), angle)
+
+
+@pytest.mark.parametrize("floor", [0.0, 1.0, -0.1, float("nan")])
+def test_an_impossible_floor_is_refused(floor):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        SO2(floor)
+
+
+def test_a_lower_floor_defines_more_poses():
+    """Two votes that nearly cancel; the group says which floor it has."""
+    votes = SO2().exp(torch.tensor([[0.0], [math.pi - 0.1]]))
+    lengths = [SO2(floor).mean(votes, torch.ones(2)).norm() for floor in (0.3, 0.1, 0.02)]
+    assert lengths[0] < lengths[1] < lengths[2]
+    assert lengths[2] > 0.99
+    assert repr(SO2(0.02)) == "SO(2), floor 0.02"
+    assert repr(SO2()) == "SO(2)"
+    assert SO2(0.02) != SO2() == SO2(0.1)

@@ -10,6 +10,8 @@ from equicaps.data.regenerated import AFFINE
 from equicaps.images import ROTATED, TRANSLATED, UPRIGHT, Augmentation, augmentation, rotate
 from equicaps.images.warp import warp
 
+KINDS = ("bilinear", "bicubic", "mixed")
+
 
 def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
@@ -184,3 +186,26 @@ def test_ink_of_every_colour_stays_inside():
     images[:, 2, 1:-1, 1:-1] = 1
     views, _ = Augmentation(32, placement="ink")(images, seeded())
     torch.testing.assert_close(views.sum((1, 2, 3)), torch.full((200,), 28.0**2), rtol=1e-4, atol=0)
+
+
+def test_mixed_views_are_interpolated_in_one_of_two_ways(digits):
+    """At random for each view; the angles are those of the other augmentations with the same seed."""
+    views = {kind: Augmentation(32, rotation=180.0, interpolation=kind)(digits, seeded()) for kind in KINDS}
+    same = {kind: (views[kind].images == views["mixed"].images).flatten(1).all(1) for kind in ("bilinear", "bicubic")}
+    assert torch.equal(views["mixed"].degrees, views["bilinear"].degrees)
+    assert torch.equal(same["bilinear"], ~same["bicubic"])
+    assert 15 < same["bilinear"].sum() < 35
+    again = Augmentation(32, rotation=180.0, interpolation="mixed")(digits, seeded())
+    assert torch.equal(again.images, views["mixed"].images)
+
+
+def test_a_single_image_can_be_mixed(digits):
+    for seed in range(4):
+        views, _ = Augmentation(32, interpolation="mixed")(digits[:1], seeded(seed))
+        assert views.shape == (1, 1, 32, 32)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_an_unknown_interpolation_is_refused():
+    with pytest.raises(ValueError, match="interpolation"):
+        Augmentation(32, interpolation="nearest")

@@ -7,11 +7,11 @@ import torch
 from equicaps.functional import Capsules
 from equicaps.groups import SO2
 from equicaps.metrics import exactness, layer_exactness
-from equicaps.models import PRESETS, GroupCapsNet, PaperConfig, PaperNet
+from equicaps.models import PRESETS, CapsOutput, GroupCapsNet, PaperConfig, PaperNet
 from equicaps.models.steerable import Block, SteerableConfig, SteerableNet
 from equicaps.nn import TransformLinear
 
-TURNING = ["steerable", "steerable_capsules", "paper", "capsules_only"]
+TURNING = ["steerable", "steerable_capsules", "paper", "capsules_only", "paper_pooled"]
 
 
 def settle(net, images):
@@ -90,6 +90,12 @@ def test_the_network_without_poses_has_fewer_effective_parameters():
 def test_a_network_without_features_and_poses_is_refused(config):
     with pytest.raises(ValueError, match="needs `features`, `poses` or both"):
         config(features=False, poses=False)
+
+
+@pytest.mark.parametrize("part", ["features", "poses"])
+def test_pooling_by_agreement_needs_features_and_poses(part):
+    with pytest.raises(ValueError, match="it needs both"):
+        PaperConfig(pool_by_agreement=True, **{part: False})
 
 
 def test_only_the_last_layer_and_the_scores_do_without_a_pose():
@@ -281,6 +287,19 @@ def test_that_measurement_rejects_a_layer_whose_poses_do_not_rotate():
     first, second, *_ = layer_exactness(tampered, images)
     assert first.poses < 1e-4
     assert second.poses > 1
+
+
+@pytest.mark.parametrize(("name", "reads"), [("paper", False), ("steerable", True), ("capsules_only", True)])
+def test_the_papers_decoder_reads_the_pose_of_the_predicted_class_alone(name, reads):
+    """Poses are weighted by class probabilities; without class scores, and in our network, it reads them all."""
+    decoder = GroupCapsNet.from_preset(name, decoder=True).decoder
+    scores = torch.tensor([[0.0, 50.0, *[0.0] * 8]])
+    output = CapsOutput(scores, torch.rand(1, 10), SO2().random(1, 10))
+    turned = output.poses.clone()
+    turned[:, 0] *= -1
+    assert ((decoder(output) - decoder(output._replace(poses=turned))).abs().max() > 1e-6) == reads
+    turned[:, 1] *= -1
+    assert (decoder(output) - decoder(output._replace(poses=turned))).abs().max() > 1e-6
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -54,7 +54,9 @@ def export(
     else:
         _show(comparison, chosen, model.card.classes)
     if not comparison.holds:
-        raise fail(console, f"the exported program differs from the network by more than {ALLOWED:g} and its rounding.", FAILED)
+        raise fail(
+            console, f"the exported program differs from the network by more than {ALLOWED:g} and its rounding.", FAILED
+        )
     if not as_json:
         typer.echo(f"{target}: {len(content):,} bytes, any batch size")
 
