@@ -28,6 +28,7 @@ docs: .venv/docs.stamp
 bench: .venv/demo.stamp
 	$(BIN)/python benchmarks/routing.py
 	$(BIN)/python benchmarks/train_step.py --quick
+	$(BIN)/python benchmarks/paper_network.py
 
 # Everything from the stored weights; PAPER=1 for the paper's network only, WHAT=table1a for another part (see
 # python -m reproduction); TRAIN=1 trains what is missing.

@@ -1,4 +1,4 @@
-"""The benchmark of training steps runs, here on one small network and only briefly; its figures are not checked."""
+"""The benchmarks of networks run, here only briefly; their figures are not checked."""
 
 import json
 import subprocess
@@ -19,3 +19,14 @@ def test_the_benchmark_prints_its_table_and_writes_it_as_json(tmp_path):
     assert 0 < row["fraction_of_peak"] < 1
     assert row["inference"] > row["training"] > 1
     assert 1 < row["peak_mib"] < 1200
+
+
+def test_the_papers_network_is_measured_beside_a_plain_cnn(tmp_path):
+    command = ["benchmarks/paper_network.py", "--seconds", "0.01", "--json", tmp_path / "paper.json"]
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "paper.json").read_text())["rows"]
+    assert set(rows) == {"rotated digits", "noise"}
+    for row in rows.values():
+        assert row["plain CNN"]["training_ratio"] == row["plain CNN"]["inference_ratio"] == 1
+        assert row["paper"]["inference"] > row["paper"]["training"] > 1
