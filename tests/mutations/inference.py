@@ -43,8 +43,8 @@ MUTANTS = (
         COMPARISONS,
         (
             "comparison accepts NaN",
-            "close = self.scores <= ALLOWED and self.agreements <= ALLOWED",
-            "close = not (self.scores > ALLOWED or self.agreements > ALLOWED)",
+            "close = [value <= max(",
+            "close = [not value > max(",
         ),
         (
             "NaN passes for no difference",
