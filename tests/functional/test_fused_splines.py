@@ -128,6 +128,7 @@ def test_it_is_taken_where_it_fits_and_nowhere_else(monkeypatch):
 def test_windows_are_described_as_the_kernel_expects():
     source = (files("equicaps.functional") / "fused_splines.c").read_text()
     assert f"#define MOST_QUADRUPLES {fused_splines.MOST_QUADRUPLES}\n" in source
+    assert f"#define TABLE {fused_splines.TABLE}\n" in source
     layer = fused_splines._geometry(8, 20, 5)
     assert layer.quadruples == fused_splines.MOST_QUADRUPLES
     assert layer.centre == -1

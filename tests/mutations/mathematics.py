@@ -288,7 +288,11 @@ MUTANTS: tuple[Mutant, ...] = (
     *mutants_of(
         "src/equicaps/functional/fused_splines.c",
         ("functional/test_fused_splines.py",),
-        ("spline kernel: window turned the wrong way", "(px * ALL(y) - py * ALL(x))", "(px * ALL(y) + py * ALL(x))"),
+        (
+            "spline kernel: window turned the wrong way",
+            "(px * ALL(l->y[u]) - py * ALL(l->x[u]))",
+            "(px * ALL(l->y[u]) + py * ALL(l->x[u]))",
+        ),
         ("spline kernel: control points turned the wrong way", "at[t][1] = turned;", "at[t][1] = -turned;"),
         (
             "spline kernel: positions summed in order",
@@ -296,6 +300,11 @@ MUTANTS: tuple[Mutant, ...] = (
             "sum[0] + sum[1] + sum[2] + sum[3]",
         ),
         ("spline kernel: a slope at control points", "(fraction > ALL(0)) & (fraction < ALL(1))", "fraction < ALL(9)"),
+        (
+            "spline kernel: few channels summed in order",
+            "r[t] += opposite + beside;",
+            "r[t] += opposite; r[t] += beside * 1.001f;",
+        ),
         ("spline kernel: NaN becomes a number", " + (z - z); /*", "; /*"),
         (
             "spline kernel: the centre left out of the backward pass",

@@ -31,24 +31,39 @@ typedef struct {
   float x_weight[2][LANES], y_weight[2][LANES], x_slope[LANES], y_slope[LANES];
 } cell;
 
-INLINE void axis(vec z, float half, int row, int column, int (*at_row)[LANES], int (*at_column)[LANES],
-                 float (*weight)[LANES], float *slope) {
+/* On one axis, in control points from the centre. */
+typedef struct { mask near, far; vec near_weight, far_weight, slope; } between;
+
+INLINE between axis(vec z, float half) {
   vec length = min_(max_(z, -z), ALL(half));
   mask below = __builtin_convertvector(min_(length, ALL(half - 1)), mask); /* towards zero: the floor of a length */
   vec fraction = (length - __builtin_convertvector(below, vec)) + (z - z); /* exact; NaN stays NaN */
-  mask negative = z < ALL(0), sign = negative | 1, near = below * sign, far = near + sign;
-  STORE(at_row[0], (vec)(near * row)); STORE(at_row[1], (vec)(far * row));
-  STORE(at_column[0], (vec)(near * column)); STORE(at_column[1], (vec)(far * column));
-  STORE(weight[0], ALL(1) - fraction); STORE(weight[1], fraction);
+  mask negative = z < ALL(0), sign = negative | 1;
   vec inside = select_((fraction > ALL(0)) & (fraction < ALL(1)), ALL(1), ALL(0)); /* flat at a control point */
-  STORE(slope, select_(negative, -inside, inside));
+  mask near = below * sign;
+  return (between){near, near + sign, ALL(1) - fraction, fraction, select_(negative, -inside, inside)};
 }
 
-INLINE void find(const window *l, int64_t quadruple, vec px, vec py, cell *c) {
-  const float x = l->x[quadruple], y = l->y[quadruple], half = (float)(l->size / 2);
+INLINE between along_x(const window *l, int64_t u, vec px, vec py) {
+  return axis((px * ALL(l->x[u]) + py * ALL(l->y[u])) * ALL(l->slope), (float)(l->size / 2));
+}
+
+INLINE between along_y(const window *l, int64_t u, vec px, vec py) {
+  return axis((px * ALL(l->y[u]) - py * ALL(l->x[u])) * ALL(l->slope), (float)(l->size / 2));
+}
+
+INLINE void keep_axis(between b, int row, int column, int (*at_row)[LANES], int (*at_column)[LANES],
+                      float (*weight)[LANES], float *slope) {
+  STORE(at_row[0], (vec)(b.near * row)); STORE(at_row[1], (vec)(b.far * row));
+  STORE(at_column[0], (vec)(b.near * column)); STORE(at_column[1], (vec)(b.far * column));
+  STORE(weight[0], b.near_weight); STORE(weight[1], b.far_weight);
+  STORE(slope, b.slope);
+}
+
+INLINE void find(const window *l, int64_t u, vec px, vec py, cell *c) {
   const int column = (int)l->channels, row = (int)l->size * column;
-  axis((px * ALL(x) + py * ALL(y)) * ALL(l->slope), half, row, column, c->x_row, c->x_column, c->x_weight, c->x_slope);
-  axis((px * ALL(y) - py * ALL(x)) * ALL(l->slope), half, row, column, c->y_row, c->y_column, c->y_weight, c->y_slope);
+  keep_axis(along_x(l, u, px, py), row, column, c->x_row, c->x_column, c->x_weight, c->x_slope);
+  keep_axis(along_y(l, u, px, py), row, column, c->y_row, c->y_column, c->y_weight, c->y_slope);
 }
 
 /* The four control points of a cell, opposite ones first, as turned by each quarter turn. */
@@ -131,6 +146,73 @@ INLINE void convolve_windows(const window *l, const int64_t n, const int derivat
   }
 }
 
+/* The same for few channels, with lanes over windows: control points are looked up in a table of TABLE values. */
+#define TABLE 32
+
+INLINE vec lookup(const float *table, mask at) {
+#if defined(__AVX512F__) && LANES == 16
+  return (vec)_mm512_permutex2var_ps((__m512)LOAD(table), (__m512i)at, (__m512)LOAD(table + 16));
+#elif defined(__AVX2__) && LANES == 8
+  return (vec)_mm256_i32gather_ps(table, (__m256i)at, 4);
+#else
+  vec found;
+  for (int i = 0; i < LANES; i++) found[i] = table[at[i]];
+  return found;
+#endif
+}
+
+INLINE void convolve_few_channels(const window *l, const int derivatives, const float *features, const int64_t *first,
+                                  const float *weight, const float *poses, float *scratch, float *out) {
+  const int64_t n = l->channels, plane = l->outputs * l->windows;
+  const int size = (int)l->size, middle = size * size / 2;
+  for (int64_t from = 0; from < l->windows; from += LANES) {
+    const int64_t count = l->windows - from < LANES ? l->windows - from : LANES;
+    memset(scratch, 0, sizeof(float) * rows(l) * n * LANES);
+    for (int64_t w = 0; w < count; w++)
+      for (int64_t r = 0; r < rows(l); r++)
+        for (int64_t i = 0; i < n; i++)
+          scratch[(r * n + i) * LANES + w] = features[(first[from + w] + offset_of(l, r)) * n + i];
+    for (int64_t m = 0; m < l->outputs; m++) {
+      const float *points = weight + m * n * TABLE;
+      const int64_t at = m * l->windows + from;
+      vec px = poses_of(poses, at, count), py = poses_of(poses + plane, at, count);
+      vec value = ALL(0), by_x = ALL(0), by_y = ALL(0);
+      for (int64_t u = 0; u < l->quadruples; u++) {
+        const between bx = along_x(l, u, px, py), by = along_y(l, u, px, py);
+        const mask x[2] = {bx.near, bx.far}, y[2] = {by.near, by.far};
+        vec r[4];
+        for (int t = 0; t < 4; t++) {
+          const mask straight = x[X_OF[t]] * size + y[Y_OF[t]], turned = x[X_OF[t]] - y[Y_OF[t]] * size;
+          r[t] = ALL(0);
+          for (int64_t i = 0; i < n; i++) {
+            const float *f = scratch + (4 * u * n + i) * LANES, *table = points + i * TABLE;
+            const int64_t next = n * LANES;
+            vec opposite = lookup(table, middle + straight) * LOAD(f) + lookup(table, middle - straight) * LOAD(f + 2 * next);
+            vec beside = lookup(table, middle + turned) * LOAD(f + next) + lookup(table, middle - turned) * LOAD(f + 3 * next);
+            r[t] += opposite + beside;
+          }
+        }
+        const vec gx = bx.near_weight, fx = bx.far_weight, gy = by.near_weight, fy = by.far_weight;
+        value += (r[0] * (gx * gy) + r[1] * (fx * fy)) + (r[2] * (gx * fy) + r[3] * (fx * gy));
+        if (derivatives) {
+          vec mixed = (r[0] + r[1]) - (r[2] + r[3]), slope = ALL(l->slope);
+          vec zx = fma_(mixed, fy, r[3] - r[0]) * (bx.slope * slope), zy = fma_(mixed, fx, r[2] - r[0]) * (by.slope * slope);
+          by_x = fma_(zx, ALL(l->x[u]), fma_(zy, ALL(l->y[u]), by_x));
+          by_y = fma_(zx, ALL(l->y[u]), fma_(zy, ALL(-l->x[u]), by_y));
+        }
+      }
+      if (l->centre >= 0)
+        for (int64_t i = 0; i < n; i++)
+          value = fma_(ALL(points[i * TABLE + middle]), LOAD(scratch + (4 * l->quadruples * n + i) * LANES), value);
+      memcpy(out + at, &value, sizeof(float) * count);
+      if (derivatives) {
+        memcpy(out + plane + at, &by_x, sizeof(float) * count);
+        memcpy(out + 2 * plane + at, &by_y, sizeof(float) * count);
+      }
+    }
+  }
+}
+
 INLINE void convolve_back(const window *l, const int64_t n, const float *features, const int64_t *first, const float *weight,
                           const float *poses, const float *gradient, float *scratch, float *d_weight, float *d_features) {
   const int64_t plane = l->outputs * l->windows, kernel = l->size * l->size * n, patch = rows(l) * n;
@@ -203,6 +285,13 @@ void convolve(const window *l, const float *features, const int64_t *first, cons
               int derivatives, float *scratch, float *out) {
   if (derivatives) SPECIALISED(convolve_windows(l, n, 1, features, first, weight, poses, scratch, out))
   else SPECIALISED(convolve_windows(l, n, 0, features, first, weight, poses, scratch, out))
+}
+
+/* weight: (outputs, channels, TABLE), the rest of each table unused. */
+void convolve_few(const window *l, const float *features, const int64_t *first, const float *weight, const float *poses,
+                  int derivatives, float *scratch, float *out) {
+  if (derivatives) convolve_few_channels(l, 1, features, first, weight, poses, scratch, out);
+  else convolve_few_channels(l, 0, features, first, weight, poses, scratch, out);
 }
 
 /* gradient: (outputs, windows). d_weight and d_features are zero at the start; d_features may be NULL. */

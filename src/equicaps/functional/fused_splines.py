@@ -18,6 +18,9 @@ from equicaps.functional.compiled import address, library
 MOST_QUADRUPLES = 16
 """What the kernel is written for: windows of up to 8x8 positions, which are 16 quadruples."""
 
+FEW_CHANNELS, TABLE = 4, 32
+"""Up to so many channels, the forward pass runs over windows and looks control points up in tables of this size."""
+
 
 class _Window(ctypes.Structure):
     _fields_ = [
@@ -73,10 +76,12 @@ class _Convolution(torch.autograd.Function):
         derivatives = bool(ctx.needs_input_grad[1])
         out = rows.new_empty(3 if derivatives else 1, outputs, windows)
         scratch = rows.new_empty(2 * lanes * (4 * layer.quadruples + 1) * layer.channels)
-        kernel.convolve(
-            ctypes.byref(layer), *map(address, (rows, first, weight, poses)), derivatives, address(scratch),
-            address(out),
-        )  # fmt: skip
+        run, given = kernel.convolve, (rows, first, weight, poses)
+        if features.shape[1] <= FEW_CHANNELS and control_points[0, 0].numel() <= TABLE:
+            run, given = kernel.convolve_few, (_channels_last(features, 1), first, _tables(control_points), poses)
+            layer.channels = features.shape[1]
+        run(ctypes.byref(layer), *map(address, given), derivatives, address(scratch), address(out))
+        layer.channels = rows.shape[-1]
         ctx.save_for_backward(rows, weight, poses, first, out)
         ctx.layer, ctx.scratch, ctx.shapes = layer, scratch, (features.shape, control_points.shape)
         return out[0]
@@ -112,6 +117,12 @@ def _channels_last(features: Tensor, lanes: int) -> Tensor:
 def _padded(values: Tensor, lanes: int) -> Tensor:
     """Contiguous, with zeros after the last channel up to a whole number of vectors."""
     return F.pad(values.detach(), (0, -values.shape[-1] % lanes)).contiguous()
+
+
+def _tables(control_points: Tensor) -> Tensor:
+    """The control points of each pair of channels, (m, c, TABLE)."""
+    flat = control_points.detach().flatten(2)
+    return F.pad(flat, (0, TABLE - flat.shape[-1])).contiguous()
 
 
 def _geometry(kernel_size: int, width: int, size: int) -> _Window:
