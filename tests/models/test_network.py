@@ -69,8 +69,9 @@ def test_papers_network_has_the_papers_size():
     assert sum(p.numel() for p in linear.parameters()) == 144_970
     whole = GroupCapsNet.from_preset("paper")
     parts = (*whole.body.convolutions.parameters(), *whole.body.classifier.parameters())
-    assert sum(p.numel() for p in parts) == 90_794
-    assert whole.parameter_counts() == (230_909, 0)
+    scales = sum(convolution.norm.weight.numel() for convolution in whole.body.convolutions)
+    assert sum(p.numel() for p in parts) - scales == 90_794
+    assert whole.parameter_counts() == (230_909 + scales, 0)
 
 
 def test_the_network_without_poses_has_fewer_effective_parameters():
@@ -81,7 +82,7 @@ def test_the_network_without_poses_has_fewer_effective_parameters():
     jacobian = torch.autograd.functional.jacobian(lambda points: window(points, 4).flatten(), control_points)
     assert torch.linalg.matrix_rank(jacobian.flatten(1)) == 16
     effective = sum(p.numel() for p in body.parameters()) - sum(
-        9 * c.weight[..., 0, 0].numel() for c in body.convolutions
+        9 * c.weight[..., 0, 0].numel() + c.norm.weight.numel() for c in body.convolutions
     )
     assert effective == 58_394
 
@@ -317,8 +318,7 @@ def test_explain_gives_the_output_and_the_capsules_of_every_layer(name):
 def test_the_papers_features_are_weighted_by_the_agreement_of_every_layer(layer):
     """Half of the agreement in a layer gives half of the scores, because there are no biases."""
     body, images = network("paper").body, torch.rand(2, 1, 32, 32)
-    for part in (*body.convolutions, body.classifier):
-        torch.nn.init.zeros_(part.bias)
+    torch.nn.init.zeros_(body.classifier.bias)  # those of the normalisations are zero in a new network
     capsules = body.capsules(images)
     before = body.answer(images, capsules).scores
     poses, activations = capsules[layer]

@@ -131,3 +131,36 @@ def test_activations_weight_the_output(kernel, dtype, tolerance):
     activations[:, :, 1] = 0
     expected = layer(features, poses) * activations
     torch.testing.assert_close(layer(features, poses, activations), expected, rtol=1e-5, atol=10 * tolerance["atol"])
+
+
+@kernels
+def test_normalised_outputs_have_unit_variance_in_training(kernel):
+    layer = PoseConv2d(3, 4, 4, 2, 1, kernel=kernel, norm=True)
+    features, poses = torch.randn(8, 3, 12, 12), SO2().random(8, 4, 6, 6)
+    for out in (layer(features, poses), layer.upright(features)):
+        torch.testing.assert_close(out.mean((0, 2, 3)), torch.zeros(4), atol=1e-5, rtol=0)
+        torch.testing.assert_close(out.var((0, 2, 3), correction=0), torch.ones(4), atol=1e-3, rtol=0)
+
+
+@kernels
+def test_in_eval_mode_the_normalisation_is_part_of_kernel_and_bias(kernel, dtype, tolerance):
+    """As if the output of the layer without it were normalised; activations weight what comes after it."""
+    layer = PoseConv2d(3, 4, 4, 2, 1, kernel=kernel, norm=True).to(dtype).eval()
+    plain = PoseConv2d(3, 4, 4, 2, 1, kernel=kernel).to(dtype)
+    plain.weight = layer.weight
+    for value in (layer.norm.weight, layer.norm.bias, layer.norm.running_mean, layer.norm.running_var):
+        torch.nn.init.uniform_(value, 0.5, 2)
+    features, poses = torch.randn(2, 3, 12, 12, dtype=dtype), SO2().random(2, 4, 6, 6, dtype=dtype)
+    activations = torch.rand(2, 4, 6, 6, dtype=dtype)
+    close = {"rtol": 1e-5, "atol": 10 * tolerance["atol"]}
+    expected = layer.norm(plain(features, poses))
+    torch.testing.assert_close(layer(features, poses), expected, **close)
+    torch.testing.assert_close(layer(features, poses, activations), expected * activations, **close)
+    torch.testing.assert_close(layer.upright(features), layer.norm(plain.upright(features)), **close)
+
+
+def test_a_normalised_layer_has_no_second_bias():
+    layer = PoseConv2d(3, 4, norm=True)
+    assert layer.bias is None
+    assert "norm=True" in repr(layer)
+    assert "norm" not in repr(PoseConv2d(3, 4))

@@ -33,6 +33,8 @@ class Augmentation:
         shear: the largest shear in either direction, drawn uniformly: x grows by up to this much per unit of y.
         scale: the smallest and the largest factor, drawn uniformly for each axis.
         shift: the largest shift of a centred image in pixels, in either direction, drawn uniformly for each axis.
+        unshifted: the fraction of views that stay where they are in spite of ``shift``; without rotation, shear and scale
+            they keep their pixels as they are.
         placement: ``"centre"``; ``"frame"``, at any whole pixel such that the whole image stays inside (translated
             MNIST: 28x28 in 40x40); ``"ink"``, anywhere such that everything that is not black stays inside after the
             other changes (affNIST). Ink that does not fit is centred.
@@ -46,6 +48,7 @@ class Augmentation:
     shear: float = 0.0
     scale: tuple[float, float] = (1.0, 1.0)
     shift: float = 0.0
+    unshifted: float = 0.0
     placement: Placement = "centre"
     interpolation: Interpolation | Literal["mixed"] = "bilinear"
 
@@ -59,6 +62,8 @@ class Augmentation:
             raise ValueError(f"Augmentation: shear must be 0 or more (either way), but is {self.shear}.")
         if not 0 <= self.shift < math.inf:
             raise ValueError(f"Augmentation: shift must be 0 or more pixels (either way), but is {self.shift}.")
+        if not 0 <= self.unshifted <= 1:
+            raise ValueError(f"Augmentation: unshifted must be a fraction from 0 to 1, but is {self.unshifted}.")
         if not 0 < self.scale[0] <= self.scale[1] < math.inf:
             raise ValueError(f"Augmentation: scale must be (smallest, largest), both above 0, but is {self.scale}.")
 
@@ -79,6 +84,9 @@ class Augmentation:
         scale = self.scale[0] + drawn[2:4] * (self.scale[1] - self.scale[0])
         forth, back = _linear_map(degrees, shear, scale)
         shift = self._shift(images, forth, drawn[4:].T)
+        if self.unshifted:
+            stays = torch.rand(len(images), 1, generator=generator, device=device).to(images) < self.unshifted
+            shift = torch.where(stays, 0, shift)
         if self.interpolation != "mixed":
             return Views(warp(images, back, shift, self.size, self.interpolation), degrees)
         views = images.new_empty(len(images), images.shape[1], self.size, self.size)

@@ -25,7 +25,8 @@ class PaperConfig:
 
     The convolutions see windows of 4x4 around the block of each capsule; the class capsules are paired with a linear
     map of what the last convolution finds. The capsules have 140,115 parameters (the paper says 145k; with the
-    authors' ``TransformLinear()`` they have 144,970), the spline convolutions 90,794 (the paper: 90k).
+    authors' ``TransformLinear()`` they have 144,970), the spline convolutions 90,794 (the paper: 90k), not counting the
+    144 scales of their batch normalisation, which the next layer's kernels could absorb.
 
     Without ``features`` only the capsules remain, and the scores are the agreements. Without ``poses`` only the
     convolutions remain, evaluated at the identity: the paper's CNN(*). Of its 90,794 parameters 58,394 are effective,
@@ -76,7 +77,8 @@ class PaperNet(nn.Module):
             for n, m in (widths if config.poses else [])
         )
         self.convolutions = nn.ModuleList(
-            PoseConv2d(n, m, kernel_size=4, stride=2, padding=1) for n, m in (widths[:-1] if config.features else [])
+            PoseConv2d(n, m, kernel_size=4, stride=2, padding=1, norm=True)
+            for n, m in (widths[:-1] if config.features else [])
         )
         self.classifier = nn.Linear(*widths[-1]) if config.features else None
 

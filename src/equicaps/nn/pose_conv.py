@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from equicaps._checks import check_alike, check_count, check_floating, check_window_grid
+from equicaps.nn.batch_norm import BatchNorm2d
 from equicaps.nn.kernels import PoseKernel, SplineKernel
 
 _PAPER = SplineKernel()
@@ -29,6 +30,8 @@ class PoseConv2d(nn.Module):
         stride: the stride of the windows, which must reach from edge to edge.
         padding: the width of the border of zeros around the features.
         kernel: the family of ψ: :class:`SplineKernel` (paper) or :class:`HarmonicKernel`.
+        norm: whether the output is normalised over the batch in training, before it is weighted by activations. In eval
+            mode that is part of kernel and bias, so it costs nothing there.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class PoseConv2d(nn.Module):
         padding: int = 0,
         *,
         kernel: PoseKernel = _PAPER,
+        norm: bool = False,
     ) -> None:
         super().__init__()
         counts = {
@@ -63,14 +67,18 @@ class PoseConv2d(nn.Module):
         self.padding = padding
         self.kernel = kernel
         self.weight = nn.Parameter(torch.empty(out_channels, in_channels, *kernel.shape(kernel_size)))
-        self.bias = nn.Parameter(torch.empty(out_channels))
+        self.bias = None if norm else nn.Parameter(torch.empty(out_channels))
+        self.norm = BatchNorm2d(out_channels) if norm else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw new kernels whose values have the right variance for a ReLU, and set the bias to zero."""
         fan_in = self.in_channels * self.kernel_size**2
         nn.init.normal_(self.weight, std=math.sqrt(2 / fan_in) / self.kernel.gain)
-        nn.init.zeros_(self.bias)
+        if self.norm is None:
+            nn.init.zeros_(self.bias)
+        else:
+            self.norm.reset_parameters()
 
     def forward(
         self,
@@ -93,16 +101,36 @@ class PoseConv2d(nn.Module):
                 )
         padded = F.pad(features, (self.padding,) * 4)
         active = None if activations is None else (activations != 0).any(1)
-        out = self.kernel.convolve(padded, poses, self.weight, self.kernel_size, self.stride, active)
-        out = out + self.bias[:, None, None]
+        weight, bias = self._folded()
+        out = self._normalised(self.kernel.convolve(padded, poses, weight, self.kernel_size, self.stride, active), bias)
         if activations is None or active is None:
             return out
         return torch.where(active.unsqueeze(1), out, 0) * activations
 
     def upright(self, features: Float[Tensor, "b c h w"]) -> Float[Tensor, "b m y x"]:
         """The same at the identity for every capsule: an ordinary convolution, for networks without poses."""
-        weight = self.kernel.window(self.weight, self.kernel_size)
-        return F.conv2d(features, weight, self.bias, self.stride, self.padding)
+        weight, bias = self._folded()
+        window = self.kernel.window(weight, self.kernel_size)
+        return self._normalised(F.conv2d(features, window, None, self.stride, self.padding), bias)
+
+    def _folded(self) -> tuple[Tensor, Tensor | None]:
+        """Kernel and bias, with the normalisation of eval mode; no bias while batches are normalised."""
+        if self.norm is None:
+            return self.weight, self.bias
+        if self.norm.training:
+            return self.weight, None
+        mean, variance = self.norm.running_mean, self.norm.running_var
+        assert mean is not None
+        assert variance is not None
+        scale = self.norm.weight * (variance + self.norm.eps).rsqrt()
+        return self.weight * scale[:, None, None, None], self.norm.bias - mean * scale
+
+    def _normalised(self, out: Float[Tensor, "b m y x"], bias: Tensor | None) -> Float[Tensor, "b m y x"]:
+        if bias is not None:
+            return out + bias[:, None, None]
+        assert self.norm is not None
+        normalised: Tensor = self.norm(out)
+        return normalised
 
     def _check(self, features: Tensor, poses: Tensor) -> None:
         where = "PoseConv2d"
@@ -128,5 +156,5 @@ class PoseConv2d(nn.Module):
         """The mathematical signature."""
         return (
             f"{self.in_channels} -> {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"padding={self.padding}, kernel={self.kernel!r}"
+            f"padding={self.padding}, kernel={self.kernel!r}{', norm=True' if self.norm else ''}"
         )
