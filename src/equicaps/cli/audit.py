@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from equicaps.cli.reporting import FAILED, fail, reported, settings_reported, warn_opposite_background
+from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import (
     AsJson,
     Checkpoint,
@@ -59,9 +59,6 @@ def audit(
                 require_plots()
             except MissingPackageError as error:
                 raise MissingPackageError(f"{error} Or leave out --out.") from error
-    if chosen.background not in (None, model.card.background):
-        advice = "Invert the images first, or train on images like these."
-        warn_opposite_background(console, model, "most", advice)
     with reported(console):
         with console.status("") as status:
             certificate = measure(model, chosen, step=step, watch=lambda what: status.update(f"measuring: {what}"))

@@ -40,7 +40,7 @@ def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
         "network": f"{preset}, {parameters:,} parameters, {colours} images of {size} (others are resized)",
         "decoder": f"{of_decoder:,} more parameters, which predictions do not use" if of_decoder else "none",
         "data": card.data,
-        "background": BACKGROUNDS[card.background] if card.background else "unknown",
+        "background": BACKGROUNDS[card.background] if card.background else "any",
         "classes": ", ".join(card.classes),
         "figures": "\n".join(f"{name} {value:,.6g}" for name, value in card.figures.items()) or "none",
         "measured by": card.command or "its own training",

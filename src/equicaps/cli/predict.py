@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
-from equicaps.cli.reporting import failures_reported, note_opposite_background, reported, settings_reported
-from equicaps.cli.terminal import AsJson, Invert, ModelOption, new_file, show_json, write
+from equicaps.cli.reporting import failures_reported, note_inverted, reported, settings_reported
+from equicaps.cli.terminal import AsJson, ModelOption, new_file, show_json, write
 from equicaps.drawing import draw_pose
 from equicaps.images.decode import find_images, open_image
 from equicaps.images.pictures import encoded
@@ -22,9 +22,7 @@ Images = Annotated[list[Path], typer.Argument(help="Image files, or folders of t
 Save = Annotated[Path | None, typer.Option("--save", help="Folder for pictures with the pose drawn as an arrow.")]
 
 
-def predict(
-    images: Images, model: ModelOption = "digits", invert: Invert = False, save: Save = None, as_json: AsJson = False
-) -> None:
+def predict(images: Images, model: ModelOption = "digits", save: Save = None, as_json: AsJson = False) -> None:
     """Classify images and read their angles.
 
     The angle is in degrees, counter-clockwise as you see the image, from the upright position of the class. If you
@@ -32,8 +30,6 @@ def predict(
     agreement" is the capsules' own answer: the class whose votes agree most.
 
     `equicaps predict seven.png --save arrows`
-
-    `equicaps predict ink_on_paper.png --invert`
 
     `equicaps predict scans/ --model runs/mine --json > answers.json`
     """
@@ -43,7 +39,7 @@ def predict(
         targets = _targets(files, save) if save else {}
     rows: list[tuple[Path, Answer]] = []
     failures: list[tuple[Path, OSError]] = []
-    answers = trained.predict_files(files, invert=invert)
+    answers = trained.predict_files(files)
     with reported(console):
         for file, answer in track(answers, "reading", len(files), console=console, disable=not console.is_terminal):
             if isinstance(answer, OSError):
@@ -57,7 +53,7 @@ def predict(
         show_json(_document(trained.card, rows, failures, targets))
     elif rows:
         _show(rows, trained.card.convention)
-    note_opposite_background(console, trained, [answer for _, answer in rows], invert)
+    note_inverted(console, trained, [answer for _, answer in rows])
     failures_reported(console, failures)
 
 

@@ -47,22 +47,13 @@ def failures_reported(console: Console, failures: Sequence[tuple[Path, OSError]]
         raise typer.Exit(FAILED)
 
 
-def note_opposite_background(console: Console, model: PoseModel, answers: Sequence[Answer], invert: bool) -> None:
-    """Say how many images have a bright background where the model knows a dark one, or the other way round."""
-    count = sum(bool(answer.opposite_background) for answer in answers)
-    if count:
-        advice = "Leave out --invert for them." if invert else "Try again with --invert."
-        warn_opposite_background(console, model, f"{count:,} of {len(answers):,}", advice)
-
-
-def warn_opposite_background(console: Console, model: PoseModel, which: str, advice: str) -> None:
-    """The same about a whole set of images."""
-    if model.card.background:
-        theirs = "bright" if model.card.background == "dark" else "dark"
+def note_inverted(console: Console, model: PoseModel, answers: Sequence[Answer]) -> None:
+    """Say how many images were inverted, because the model knows only the opposite background."""
+    count = sum(answer.inverted for answer in answers)
+    if count and model.card.background:
         console.print(
-            f"note: {which} images have a {theirs} background, but the model was trained on images that are "
-            f"{BACKGROUNDS[model.card.background]}, so its answers mean little. {advice}",
-            markup=False, highlight=False, soft_wrap=True,
+            f"note: {count:,} of {len(answers):,} images were inverted for the model, which was trained on images that "
+            f"are {BACKGROUNDS[model.card.background]}.", markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
 
 

@@ -19,7 +19,6 @@ ModelOption = Annotated[
     str, typer.Option("--model", "-m", help=f"A shipped model ({', '.join(SHIPPED)}), or a file or folder of yours.")
 ]
 Checkpoint = Annotated[str, typer.Argument(help=f"A shipped model ({', '.join(SHIPPED)}), or a file or folder.")]
-Invert = Annotated[bool, typer.Option("--invert", help="Invert the brightness of images first: dark becomes bright.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 Data = Annotated[str, typer.Option(help=DATA_HELP)]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing results (but never an input).")]

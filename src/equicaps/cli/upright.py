@@ -9,11 +9,10 @@ from rich.console import Console
 from rich.progress import track
 
 from equicaps._files import create_folder
-from equicaps.cli.reporting import failures_reported, note_opposite_background, reported, settings_reported
+from equicaps.cli.reporting import failures_reported, note_inverted, reported, settings_reported
 from equicaps.cli.terminal import (
     AsJson,
     Force,
-    Invert,
     ModelOption,
     new_file,
     same,
@@ -56,7 +55,6 @@ def upright(
     images: Images,
     out: Out,
     model: ModelOption = "digits",
-    invert: Invert = False,
     tolerance: Tolerance = 1.0,
     quarter_turns: Quarters = False,
     expand: Expand = False,
@@ -66,8 +64,7 @@ def upright(
     """Rotate images upright by their predicted pose, with a contact sheet of before and after.
 
     Writes PNG (TIFF where PNG cannot hold the image) in the image's own mode and resolution. Rotations by multiples of
-    90 degrees only move pixels. An image without a pose is copied unchanged. Inputs are never overwritten. --invert
-    only changes what the model sees; the results are as bright as the inputs.
+    90 degrees only move pixels. An image without a pose is copied unchanged. Inputs are never overwritten.
 
     `equicaps upright scans/ --out upright --model runs/mine`
 
@@ -86,7 +83,7 @@ def upright(
     done: list[Rotated] = []
     pairs: list[Pair] = []
     limit = 45.0 if quarter_turns else tolerance
-    answers = trained.predict_files(files, invert=invert)
+    answers = trained.predict_files(files)
     with reported(console):
         create_folder(out)
         for file, answer in track(answers, "rotating", len(files), console=console, disable=not console.is_terminal):
@@ -106,7 +103,7 @@ def upright(
         show_json(_document(trained, done, failures, sheet if pairs else None))
     elif done:
         _show(done, out, sheet)
-    note_opposite_background(console, trained, [entry.answer for entry in done], invert)
+    note_inverted(console, trained, [entry.answer for entry in done])
     failures_reported(console, failures)
 
 
@@ -175,7 +172,7 @@ def _document(
         "images": [
             {"file": str(entry.file), "result": str(entry.target), "label": entry.answer.label,
              "confidence": entry.answer.confidence, "angle": entry.answer.angle, "rotated_by": entry.degrees,
-             "lossless": entry.lossless, "opposite_background": entry.answer.opposite_background}
+             "lossless": entry.lossless, "inverted": entry.answer.inverted}
             for entry in done
         ],
         "errors": [{"file": str(file), "error": str(problem)} for file, problem in failures],

@@ -13,7 +13,7 @@ from torch import Tensor
 from equicaps._checks import is_printable
 from equicaps.data.dataset import Dataset
 from equicaps.errors import NotFoundError, UsageError
-from equicaps.images.background import Background, background_of, border_brightness
+from equicaps.images.background import Background, background_of, brightness
 from equicaps.images.preparation import ImageFormat, fit, read, with_channels
 
 Files = Mapping[str, Sequence[Path]]
@@ -204,21 +204,22 @@ def _read(
     files = {part: [file for name in classes for file in parts[part][name]] for part in parts}
     sizes = [image_size(file) for part in files.values() for file in part]
     side = size or median_low(sorted(max(pair) for pair in sizes))
-    borders: list[float] = []
-    fitted = {part: [_fitted(file, side, frame or side, borders) for file in files[part]] for part in files}
+    backgrounds: list[Tensor] = []
+    to = (channels, side, frame or side)
+    fitted = {part: [_fitted(file, *to, backgrounds) for file in files[part]] for part in files}
     depth = channels or max(image.shape[1] for part in fitted.values() for image in part)
     images = {part: torch.cat([with_channels(image, depth) for image in fitted[part]]) for part in fitted}
     labels = {
         part: torch.tensor([label for label, name in enumerate(classes) for _ in parts[part][name]]) for part in parts
     }
-    return images, labels, _note(sizes, side, "colour" if depth == 3 else "grey"), background_of(borders)
+    return images, labels, _note(sizes, side, "colour" if depth == 3 else "grey"), background_of(torch.cat(backgrounds))
 
 
-def _fitted(file: Path, side: int, frame: int, borders: list[float]) -> Tensor:
-    """One image, prepared as for a prediction, in its own colours; appends the brightness of its border."""
+def _fitted(file: Path, channels: int | None, side: int, frame: int, backgrounds: list[Tensor]) -> Tensor:
+    """One image, prepared as for a prediction, by default in its own colours; appends its background's brightness."""
     [image] = read(file)
-    borders.append(border_brightness(image[0]))
-    return fit(image, ImageFormat(image.shape[1], side, frame))
+    backgrounds.append(brightness(image))
+    return fit(image, ImageFormat(channels or image.shape[1], side, frame))
 
 
 def _note(sizes: Sequence[tuple[int, int]], side: int, colours: str) -> str:
@@ -232,4 +233,4 @@ def _note(sizes: Sequence[tuple[int, int]], side: int, colours: str) -> str:
     which = "each" if len(changed) == count else f"{len(changed)} of them"
     note = f"{count} {colours} images in all, {which} resized to {side}x{side} from {origin}"
     padded = sum(width != height for width, height in sizes)
-    return f"{note} ({padded} padded with black to a square)" if padded else note
+    return f"{note} ({padded} padded to a square)" if padded else note

@@ -28,8 +28,8 @@ class Card:
         command: the command that prints the figures.
         licence: the licence of the weights and the data.
         frame: the side to which images are resized before they are padded to the network's size.
-        background: the background of the training images, one of :data:`~equicaps.images.background.BACKGROUNDS`;
-            None if unknown.
+        background: the background of all training images, one of :data:`~equicaps.images.background.BACKGROUNDS`;
+            images with the opposite one are inverted. None if they differ.
         training: the settings of the training, for the record.
         convention: what angles mean, and what is exact.
     """

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from equicaps.groups import SO2
-from equicaps.images.background import border_brightness, is_opposite
+from equicaps.images.background import is_opposite
 from equicaps.images.preparation import ImageFormat, Images, fit, prepare, read, read_batch, square
 from equicaps.images.rotation import rotate
 from equicaps.inference.card import Card
@@ -50,7 +50,8 @@ class PoseModel(nn.Module):
     @property
     def format(self) -> ImageFormat:
         """The format to which :meth:`prepare` brings images."""
-        return ImageFormat(self.network.body.config.in_channels, self.image_size, self.card.frame)
+        channels = self.network.body.config.in_channels
+        return ImageFormat(channels, self.image_size, self.card.frame, self.card.background)
 
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
         """The output of the network itself: scores, agreements and poses of every class, for images of its format."""
@@ -71,34 +72,30 @@ class PoseModel(nn.Module):
         """
         return self.interpret(self._classify(self.prepare(images), batch_size))
 
-    def predict_files(
-        self, paths: Sequence[Path | str], *, invert: bool = False, batch_size: int = 32
-    ) -> Iterator[FileAnswer]:
+    def predict_files(self, paths: Sequence[Path | str], *, batch_size: int = 32) -> Iterator[FileAnswer]:
         """Yield each file with its answer or, if it cannot be read, the error; in order, one batch in memory.
 
         Args:
             paths: image files.
-            invert: whether to exchange bright and dark first.
             batch_size: how many images to read and predict at once.
         """
         for start in range(0, len(paths), batch_size):
-            opened = [(Path(path), self._open(path, invert)) for path in paths[start : start + batch_size]]
+            opened = [(Path(path), self._open(path)) for path in paths[start : start + batch_size]]
             ready = [found[0] for _, found in opened if not isinstance(found, OSError)]
             answers = iter(self.interpret(self._classify(torch.cat(ready), batch_size)) if ready else ())
             for path, found in opened:
                 if isinstance(found, OSError):
                     yield path, found
                 else:
-                    yield path, replace(next(answers), opposite_background=found[1])
+                    yield path, replace(next(answers), inverted=found[1])
 
-    def _open(self, path: Path | str, invert: bool) -> tuple[Tensor, bool | None] | OSError:
-        """Read a file in the network's format, and whether its background is the opposite of the training images'."""
+    def _open(self, path: Path | str) -> tuple[Tensor, bool] | OSError:
+        """Read a file in the network's format, and whether it had to be inverted."""
         try:
             [image] = read(path)
         except OSError as error:
             return error
-        image = 1 - image if invert else image
-        return fit(image, self.format), is_opposite(self.card.background, border_brightness(image[0]))
+        return fit(image, self.format), bool(is_opposite(image, self.card.background))
 
     def interpret(self, output: CapsOutput) -> Prediction:
         """Convert the network's output to a prediction."""

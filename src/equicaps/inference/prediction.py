@@ -24,8 +24,8 @@ class Answer:
         agreement: the agreement of those votes, in [0, 1]; None for a network without poses.
         scores: the score of every class, before the softmax.
         agreements: the agreement of every class; None for a network without poses.
-        opposite_background: whether the background is bright where that of the training images is dark, or the
-            reverse; None if that is unknown.
+        inverted: whether a file was inverted, because its background is bright and that of all training images dark, or
+            the reverse.
     """
 
     label: str
@@ -35,7 +35,7 @@ class Answer:
     agreement: float | None
     scores: dict[str, float]
     agreements: dict[str, float] | None
-    opposite_background: bool | None = None
+    inverted: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
