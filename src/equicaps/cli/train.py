@@ -21,7 +21,7 @@ from equicaps.training import train as run
 from equicaps.training.checkpoint import has_checkpoint, saved_config
 from equicaps.training.distributed import choose_device
 from equicaps.training.log import RESULT
-from equicaps.training.setup import FOLDER_SIZE, Setup, image_side, set_up
+from equicaps.training.setup import Setup, image_side, set_up
 
 DEFAULTS = TrainConfig(Budget(minutes=2.0), intervals=Intervals(evaluations=5, evaluation_images=500))
 """The settings that no option changes."""
@@ -67,7 +67,7 @@ def train(
         typer.Option(
             min=1,
             help="The side of the images in pixels.",
-            show_default=f"{DEFAULTS.model.image_size}, for folders {FOLDER_SIZE}",
+            show_default=f"{DEFAULTS.model.image_size}, for folders near that of the images",
         ),
     ] = None,
     device: Annotated[str | None, _option("auto, cpu, cuda or mps.", DEFAULTS.hardware.device)] = None,
@@ -111,7 +111,7 @@ def train(
             }
         )
         if saved is None or size is not None:
-            config = config.changed({"model.image_size": image_side(data, config.model, size)})
+            config = config.changed({"model.image_size": image_side(data, config.model, size, config.budget)})
         choose_device(config.hardware.device)
     if processes > 1:
         with reported(console):

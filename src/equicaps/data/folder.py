@@ -27,6 +27,29 @@ class Splits(NamedTuple):
     test: Dataset
 
 
+class Survey(NamedTuple):
+    """What the headers of a folder's image files say."""
+
+    images: int
+    side: int
+    """The median of the longer sides."""
+
+
+def survey_folder(path: str | Path) -> Survey:
+    """Count the images of a folder and measure their sizes, without decoding any.
+
+    Raises:
+        DamagedFileError: a file is not an image; the message names it.
+        UsageError: the folder holds no image.
+    """
+    from equicaps.images.decode import IMAGE_SUFFIXES, image_size
+
+    files = [file for file in _files(Path(path)) if file.suffix.lower() in IMAGE_SUFFIXES]
+    if not files:
+        raise UsageError(f"{path} holds no image; expected a folder of images for each class.")
+    return Survey(len(files), median_low(sorted(max(image_size(file)) for file in files)))
+
+
 def load_folder(
     path: str | Path,
     *,

@@ -1,17 +1,22 @@
 """From the name of a data set to a training that is ready to start."""
 
+import math
 from dataclasses import dataclass
 
 from equicaps.data import Dataset
-from equicaps.data.by_name import NAMES, load_training_splits
+from equicaps.data.by_name import NAMES, load_training_splits, survey
 from equicaps.images import Augmentation
 from equicaps.models import PRESETS, Architecture, GroupCapsNet
 from equicaps.models.sizes import legal_sizes
-from equicaps.training.config import TrainConfig
+from equicaps.training.config import Budget, TrainConfig
 from equicaps.training.evaluation import AnyAngle
 
-FOLDER_SIZE = 64
-"""The side to which the images of a folder are fitted by default."""
+PIXELS_PER_SECOND = 200 * 32**2
+"""The pixels that one thread trains on in a second, roughly: enough to choose the side of images before the first step."""
+ENOUGH_VIEWS = 30
+"""How often each image of a folder should be seen."""
+SIDES = (32, 96)
+"""The smallest and the largest side to which the images of a folder are brought by default."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,23 @@ def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
     return Setup(config, training, augmentation, config.network(), AnyAngle(held_out, side))
 
 
-def image_side(data: str, model: Architecture, size: int | None) -> int:
-    """The side of the network's images: ``size`` or the next above it whose blocks quarter turns map onto themselves.
+def image_side(data: str, model: Architecture, size: int | None, budget: Budget) -> int:
+    """The side of the network's images, for which quarter turns map its blocks onto themselves.
 
-    Without ``size``, that of ``model`` for a data set by name, :data:`FOLDER_SIZE` for a folder of images.
+    With ``size``, that or the next one above. Without, that of ``model`` for a data set by name; for a folder the one
+    nearest to its images' own, or a smaller one if the budget would not suffice to see each image
+    :data:`ENOUGH_VIEWS` times. Images are never enlarged: smaller ones are padded.
     """
-    if size is None:
-        return model.image_size if data in NAMES else FOLDER_SIZE
     make, options = PRESETS[model.preset]
-    return legal_sizes(make(**options).grid, size)[-1]  # type: ignore[arg-type] # bools and an order
+    grid = make(**options).grid  # type: ignore[arg-type] # bools and an order
+    if size is not None:
+        return legal_sizes(grid, size)[-1]
+    if data in NAMES:
+        return model.image_size
+    smallest, largest = SIDES
+    found = survey(data)
+    near = min(max(found.side, smallest), largest)
+    if budget.minutes is not None:
+        affordable = math.sqrt(60 * budget.minutes * PIXELS_PER_SECOND / (ENOUGH_VIEWS * found.images))
+        near = max(smallest, min(near, int(affordable)))
+    return min(reversed(legal_sizes(grid, near)), key=lambda side: abs(side - near))
