@@ -74,6 +74,21 @@ def test_a_network_without_poses_does_not_get_a_certificate(run, tmp_path, shipp
     assert "FAILS" in result.stdout
 
 
+def test_a_model_that_ignores_mirroring_is_audited_for_it_and_says_so(run, model_file, tmp_path):
+    """Untrained, so its scores may be too large for the limit; mirroring must change them as little as rotations."""
+    file = save_network(tmp_path / "mirror.safetensors", mirror="ignore")
+    assert "mirrored, then rotated" in run("audit", file, *QUICK).stdout
+    found = json.loads(run("audit", file, *QUICK, "--json").stdout)
+    assert 0 < found["exact_mirrored"]["scores"] < 1e-3
+    assert found["exact_mirrored"]["predictions_changed"] == 0
+    shown = " ".join(run("info", file).stdout.split())
+    assert "156,348 parameters" in shown
+    assert "no difference between mirror images" in shown
+    assert json.loads(run("info", file, "--json").stdout)["network"]["mirror"] == "ignore"
+    assert "mirror" not in run("info", model_file).stdout
+    assert "mirrored" not in run("audit", model_file, *QUICK).stdout
+
+
 def test_the_audit_explains_data_that_do_not_fit(run, model_file, folder, tmp_path):
     for command in ("audit", "export"):
         message = "neither a data set (digits, mnist, galaxies) nor a folder"
@@ -100,7 +115,8 @@ def test_info_shows_the_card(run, model_file):
         assert text in shown.stdout
     card = json.loads(run("info", model_file, "--json").stdout)
     assert card["network"] == {
-        "preset": "steerable", "parameters": 158_004, "decoder_parameters": 0, "image_size": 32, "in_channels": 1
+        "preset": "steerable", "parameters": 158_004, "decoder_parameters": 0, "image_size": 32, "in_channels": 1,
+        "mirror": "distinguish",
     }  # fmt: skip
     assert len(card["zeros"]) == 10
     assert failed_cleanly(run("info", "nowhere"), 2, "there is no model 'nowhere'")

@@ -121,6 +121,8 @@ def test_a_size_that_blocks_do_not_fit_becomes_the_next_that_they_do(cells):
         (("nowhere",), 2, "neither a data set (digits, mnist, galaxies) nor a folder"),
         (("digits", "--preset", "huge"), 2, "'steerable'"),
         (("digits", "--schedule", "cosine"), 2, "one_cycle"),
+        (("digits", "--mirror", "break"), 2, "distinguish"),
+        (("digits", "--mirror", "ignore", "--preset", "paper"), 2, "can ignore mirroring, but the preset is 'paper'"),
         (("digits", "--minutes", 1, "--steps", 2), 2, "exactly one"),
         (("digits", "--steps", -1), 2, "positive"),
         (("digits", "--batch", 7), 2, "multiple of the 2 views"),
@@ -167,6 +169,20 @@ def test_upright_training_sees_single_views(tmp_path):
     config = json.loads(result.stdout)["config"]
     assert config["views"] == 1
     assert config["objective"]["consistency"] == 0
+
+
+def test_a_training_that_ignores_mirroring_is_saved_and_resumed_as_such(tmp_path):
+    words = ("digits", "--batch", 4, "--out", tmp_path)
+    done = run(*words, "--steps", 1, "--mirror", "ignore", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["config"]["model"]["mirror"] == "ignore"
+    assert load(tmp_path).network.ignores_mirror
+    resumed = run(*words, "--resume")
+    assert resumed.exit_code == 0, resumed.output
+    assert load(tmp_path).network.ignores_mirror
+    other = run(*words, "--resume", "--mirror", "distinguish")
+    assert other.exit_code == 2
+    assert "model.mirror: ignore -> distinguish" in other.stderr
 
 
 def test_galaxies_are_trained_and_audited_by_name(tmp_path, monkeypatch):

@@ -25,6 +25,7 @@ from equicaps.errors import MissingPackageError
 from equicaps.inference import load
 from equicaps.inference.audit import Certificate
 from equicaps.inference.audit import audit as measure
+from equicaps.metrics import Exactness
 
 Count = Annotated[int, typer.Option("--images", min=1, help="Use at most this many images, spread over the set.")]
 Step = Annotated[int, typer.Option(min=1, max=180, help="Degrees between the angles.")]
@@ -43,7 +44,8 @@ def audit(
     """Certify a model: exact under quarter turns, layer by layer, and measured at any angle.
 
     The exit code is 1 if the exact part fails: a prediction changes under a rotation by 90, 180 or 270 degrees, or
-    scores, agreements or defined poses change by 1e-4 or more (inside the network by 1e-3, relative).
+    scores, agreements or defined poses change by 1e-4 or more (inside the network by 1e-3, relative). For a model that
+    was trained with --mirror ignore, mirror images belong to the exact part.
 
     `equicaps audit digits --out certificate`
 
@@ -83,13 +85,9 @@ def _show(certificate: Certificate, targets: list[Path]) -> None:
         caption=f"{count:,} images as given and the same {count:,} rotated by random angles, each compared with itself "
         "rotated by 90, 180 and 270 degrees; the layers on some of them", caption_justify="left",
     )  # fmt: skip
-    figures = [f"{value:.1e}" for value in (exact.scores, exact.activations, exact.poses)]
-    table.add_row(
-        f"answer, {count:,} + {exact.images - count:,} images",
-        str(exact.predictions_changed),
-        *figures,
-        f"{exact.poses_defined:.0f} %",
-    )
+    _add_row(table, f"answer, {count:,} + {exact.images - count:,} images", exact)
+    if certificate.exact_mirrored:
+        _add_row(table, "answer, mirrored, then rotated", certificate.exact_mirrored)
     for number, layer in enumerate(certificate.exact_layers, 1):
         table.add_row(f"layer {number}", "", "", f"{layer.activations:.1e}", f"{layer.poses:.1e}")
     console.print(table, highlight=False)
@@ -110,3 +108,8 @@ def _show(certificate: Certificate, targets: list[Path]) -> None:
         console.print(table, highlight=False)
     for target in targets:
         typer.echo(f"wrote {target}")
+
+
+def _add_row(table: Table, name: str, exact: Exactness) -> None:
+    figures = [f"{value:.1e}" for value in (exact.scores, exact.activations, exact.poses)]
+    table.add_row(name, str(exact.predictions_changed), *figures, f"{exact.poses_defined:.0f} %")

@@ -60,6 +60,10 @@ def train(
     reconstruction: Annotated[
         float | None, _option("The weight of a decoder's loss.", OBJECTIVE.reconstruction)
     ] = None,
+    mirror: Annotated[
+        Literal["distinguish", "ignore"] | None,
+        _option("Whether an object and its mirror image may be different classes.", DEFAULTS.model.mirror),
+    ] = None,
     upright: Annotated[bool, typer.Option("--upright", help="Train on the images without rotating them.")] = False,
     balance: Annotated[bool, typer.Option("--balance", help="Repeat the images of rarer classes.")] = False,
     size: Annotated[
@@ -94,6 +98,7 @@ def train(
             {
                 "budget": budget if any(value is not None for value in budget.values()) else None,
                 "model.preset": preset,
+                "model.mirror": mirror,
                 "model.decoder": bool(reconstruction) or None,
                 "optimiser.rate": rate,
                 "optimiser.schedule": schedule,

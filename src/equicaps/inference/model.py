@@ -24,7 +24,8 @@ class PoseModel(nn.Module):
     """A trained network that classifies images and predicts how they are rotated, with its card.
 
     ``predict(rot90(x))`` gives the labels and confidences of ``predict(x)`` and angles that are larger by 90 degrees,
-    exactly up to rounding. For other rotations this is approximate.
+    exactly up to rounding. For other rotations this is approximate. If ``network.ignores_mirror``, mirrored images have
+    the same labels and confidences, too, and mirrored poses (``docs/guarantees.md``).
 
     Args:
         network: the trained network, which is put into eval mode.
