@@ -12,7 +12,7 @@ from equicaps.training.config import Budget, TrainConfig
 from equicaps.training.evaluation import AnyAngle
 
 PIXELS_PER_SECOND = 200 * 32**2
-"""The pixels that one thread trains on in a second, roughly: enough to choose the side of images before the first step."""
+"""The pixels that one thread trains on in a second, roughly: enough to choose a side before the first step."""
 ENOUGH_VIEWS = 30
 """How often each image of a folder should be seen."""
 SIDES = (32, 96)
