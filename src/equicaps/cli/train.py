@@ -21,7 +21,7 @@ from equicaps.training import train as run
 from equicaps.training.checkpoint import has_checkpoint, saved_config
 from equicaps.training.distributed import choose_device
 from equicaps.training.log import RESULT
-from equicaps.training.setup import Setup, image_side, set_up
+from equicaps.training.setup import PIXELS_PER_SECOND, Setup, image_side, set_up
 
 DEFAULTS = TrainConfig(Budget(minutes=2.0), intervals=Intervals(evaluations=5, evaluation_images=500))
 """The settings that no option changes."""
@@ -146,6 +146,10 @@ def _describe(console: Console, setup: Setup, out: Path, size: int | None) -> No
     )
     if setup.data.note:
         _say(console, setup.data.note)
+    minutes = setup.config.budget.minutes
+    if minutes is not None:
+        views = 60 * minutes * PIXELS_PER_SECOND / model.image_size**2 / len(setup.data)
+        _say(console, f"in {minutes:g} CPU-minutes each training image will be seen about {views:.0f} times")
     if size not in (None, model.image_size):
         _say(
             console,

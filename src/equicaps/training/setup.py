@@ -9,12 +9,14 @@ from equicaps.images import Augmentation
 from equicaps.models import PRESETS, Architecture, GroupCapsNet
 from equicaps.models.sizes import legal_sizes
 from equicaps.training.config import Budget, TrainConfig
-from equicaps.training.evaluation import AnyAngle
+from equicaps.training.evaluation import AnyAngle, Evaluation, LookOnce
 
 PIXELS_PER_SECOND = 200 * 32**2
 """The pixels that one thread trains on in a second, roughly: enough to choose a side before the first step."""
 ENOUGH_VIEWS = 30
 """How often each image of a folder should be seen."""
+FEWEST_WATCHED = 20
+"""Fewer validation images say too little to be worth holding them back."""
 SIDES = (32, 96)
 """The smallest and the largest side to which the images of a folder are brought by default."""
 
@@ -27,13 +29,15 @@ class Setup:
     data: Dataset
     augmentation: Augmentation
     network: GroupCapsNet
-    evaluation: AnyAngle
+    evaluation: Evaluation
 
 
 def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
     """Load a data set, or a folder of images, and build a network for it.
 
-    With two views of each image, they are rotated by any angle; single views are not rotated.
+    With two views of each image, they are rotated by any angle; single views are not rotated. A tenth of the training
+    images, at most as many as an evaluation looks at, is held back to watch the training; the test images are looked at
+    once, at its end. Of very few images none is held back.
 
     Args:
         data: the name of a data set, or a folder of classes.
@@ -42,11 +46,18 @@ def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
     """
     side = config.model.image_size
     training, held_out = load_training_splits(data, size=side)
+    test: Evaluation = AnyAngle(held_out, side)
+    count = min(len(training) // 10, config.intervals.evaluation_images or len(training))
+    if count >= FEWEST_WATCHED:
+        training, watched = training.hold_back(count)
+        evaluation: Evaluation = LookOnce(AnyAngle(watched, side), test)
+    else:
+        evaluation, config = test, config.changed({"intervals.evaluations": 1})
     if balance:
         training = training.balanced()
     config = config.changed({"model.num_classes": len(training.classes), "model.in_channels": training.images.shape[1]})
     augmentation = Augmentation(side, rotation=180.0 if config.views == 2 else 0.0)
-    return Setup(config, training, augmentation, config.network(), AnyAngle(held_out, side))
+    return Setup(config, training, augmentation, config.network(), evaluation)
 
 
 def image_side(data: str, model: Architecture, size: int | None, budget: Budget) -> int:
