@@ -2,41 +2,24 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
 from equicaps.cli.reporting import failures_reported, note_opposite_background, reported, settings_reported
-from equicaps.cli.terminal import AsJson, Invert, ModelOption, new_file, show_json, write
+from equicaps.cli.terminal import new_file, show_json, write
 from equicaps.drawing import draw_pose
 from equicaps.images.decode import find_images, open_image
 from equicaps.images.pictures import encoded
 from equicaps.inference import Answer, Card, load
 from equicaps.inference.prediction import format_angle
 
-Images = Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")]
-Save = Annotated[Path | None, typer.Option("--save", help="Folder for pictures with the pose drawn as an arrow.")]
 
-
-def predict(
-    images: Images, model: ModelOption = "digits", invert: Invert = False, save: Save = None, as_json: AsJson = False
-) -> None:
-    """Classify images and read their angles.
-
-    The angle is in degrees, counter-clockwise as you see the image, from the upright position of the class. If you
-    rotate the image by 90 degrees, the angle follows exactly, up to rounding; in between it is approximate. "By
-    agreement" is the capsules' own answer: the class whose votes agree most.
-
-    `equicaps predict seven.png --save arrows`
-
-    `equicaps predict ink_on_paper.png --invert`
-
-    `equicaps predict scans/ --model runs/mine --json > answers.json`
-    """
+def predict(images: list[Path], model: str, invert: bool, save: Path | None, as_json: bool) -> None:
+    """Print the answer for every image, and draw it where asked to."""
     console = Console(stderr=True)
     with settings_reported(console):
         trained, files = load(model), find_images(images)

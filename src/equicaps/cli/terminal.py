@@ -1,28 +1,15 @@
-"""What the commands share: options, JSON, and files that are never overwritten."""
+"""What the commands share: JSON, and files that are never overwritten."""
 
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from equicaps._files import create_folder, write_bytes
-from equicaps.data.by_name import NAMES
 from equicaps.errors import UsageError
-from equicaps.inference import SHIPPED
-
-DATA_HELP = f"A data set ({', '.join(NAMES)}; digits is in the package), or a FOLDER with one folder per class."
-
-ModelOption = Annotated[
-    str, typer.Option("--model", "-m", help=f"A shipped model ({', '.join(SHIPPED)}), or a file or folder of yours.")
-]
-Checkpoint = Annotated[str, typer.Argument(help=f"A shipped model ({', '.join(SHIPPED)}), or a file or folder.")]
-Invert = Annotated[bool, typer.Option("--invert", help="Invert the brightness of images first: dark becomes bright.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
-Data = Annotated[str, typer.Option(help=DATA_HELP)]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing results (but never an input).")]
 
 
 def show_json(value: Any) -> None:
