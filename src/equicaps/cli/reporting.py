@@ -7,9 +7,10 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from equicaps.cli.terminal import printable
 from equicaps.errors import EquicapsError, UsageError
 from equicaps.images.background import BACKGROUNDS
-from equicaps.inference import Answer, PoseModel
+from equicaps.inference import PoseModel
 
 FAILED, USAGE = 1, 2
 
@@ -42,32 +43,36 @@ def settings_reported(console: Console) -> Iterator[None]:
 def failures_reported(console: Console, failures: Sequence[tuple[Path, OSError]]) -> None:
     """Print what could not be read, one line each; then the command as a whole has failed."""
     for _, failure in failures:
-        console.print(f"error: {failure}", markup=False, highlight=False, soft_wrap=True)
+        say(console, f"error: {failure}")
     if failures:
         raise typer.Exit(FAILED)
 
 
-def note_opposite_background(console: Console, model: PoseModel, answers: Sequence[Answer], invert: bool) -> None:
+def note_opposite_background(console: Console, model: PoseModel, count: int, images: int, invert: bool) -> None:
     """Say how many images have a bright background where the model knows a dark one, or the other way round."""
-    count = sum(bool(answer.opposite_background) for answer in answers)
     if count:
         advice = "Leave out --invert for them." if invert else "Try again with --invert."
-        warn_opposite_background(console, model, f"{count:,} of {len(answers):,}", advice)
+        warn_opposite_background(console, model, f"{count:,} of {images:,}", advice)
 
 
 def warn_opposite_background(console: Console, model: PoseModel, which: str, advice: str) -> None:
     """The same about a whole set of images."""
     if model.card.background:
         theirs = "bright" if model.card.background == "dark" else "dark"
-        console.print(
+        say(
+            console,
             f"note: {which} images have a {theirs} background, but the model was trained on images that are "
             f"{BACKGROUNDS[model.card.background]}, so its answers mean little. {advice}",
-            markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
+        )
 
 
 def fail(console: Console, message: str, code: int) -> typer.Exit:
     """Print what is wrong; raise the result."""
     console.print("[red]error:[/red] ", end="")
-    console.print(message, markup=False, highlight=False, soft_wrap=True)
+    say(console, message)
     return typer.Exit(code)
+
+
+def say(console: Console, line: str) -> None:
+    """Print a line as it is; names of files may be in it."""
+    console.print(printable(line), markup=False, highlight=False, soft_wrap=True)

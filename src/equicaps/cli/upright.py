@@ -78,7 +78,8 @@ def upright(
         show_json(_document(trained, done, failures, sheet if pairs else None))
     elif done:
         _show(done, out, sheet)
-    note_opposite_background(console, trained, [entry.answer for entry in done], invert)
+    opposite = sum(bool(entry.answer.opposite_background) for entry in done)
+    note_opposite_background(console, trained, opposite, len(done), invert)
     failures_reported(console, failures)
 
 
