@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 
 from equicaps._files import write_bytes
+from equicaps.cli.options import AsJson
 from equicaps.cli.reporting import reported
-from equicaps.cli.terminal import AsJson, show_json
+from equicaps.cli.terminal import show_json
 from equicaps.errors import NotFoundError, UsageError
 from equicaps.inference.model_files import MODEL
 from reproduction import galaxies, galaxies_page, pages, plots

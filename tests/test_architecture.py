@@ -233,12 +233,16 @@ BENEATH = {
     "nn/batch_norm.py",
     "groups/base.py",
     "cli/reporting.py",
+    "cli/terminal.py",
     "images/background.py",
+    "images/ahead.py",
 }
-"""What the road stands on: arithmetic, checks, torch's own layer, messages, a remark. Nothing that leads elsewhere."""
+"""What the road stands on: arithmetic, checks, torch's own layer, messages, a remark, threads. Nothing that leads
+elsewhere."""
 
 TRACER = """
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 import equicaps
@@ -258,6 +262,7 @@ def watch(frame, event, _):
 from equicaps.cli.main import app
 sys.argv = ["equicaps", "predict", sys.argv[1]]
 sys.setprofile(watch)
+threading.setprofile(watch)  # files are read in threads
 try:
     app()
 except SystemExit as ended:

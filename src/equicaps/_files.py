@@ -7,11 +7,11 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
-from equicaps.errors import FileError, UsageError
+from equicaps.errors import EquicapsError, FileError, UsageError
 
 LOCK = ".lock"
 CANNOT_LOCK = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS)
@@ -29,20 +29,29 @@ def write_bytes(path: Path, content: bytes, *, keep: Path | None = None) -> None
         content: what to write.
         keep: where the old file is kept. Between two renames only this one exists, so readers have to try both names.
     """
+    with written(path, keep=keep) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def written(path: Path, *, keep: Path | None = None) -> Iterator[BinaryIO]:
+    """Like :func:`write_bytes`, for content that does not fit into memory: a file that takes its name at the end."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         with open(partial, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if keep is not None and path.exists():
             os.replace(path, keep)
         os.replace(partial, path)
         _sync(path.parent)
-    except OSError as error:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             partial.unlink()
-        raise FileError(explain(path, error)) from error
+        if isinstance(error, OSError) and not isinstance(error, EquicapsError):
+            raise FileError(explain(path, error)) from error
+        raise
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -108,8 +108,13 @@ def _intact(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> bool:
 def _checksum(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
     first = header["version"] == "1"
     checked = header["content"] if first else json.dumps([header[key] for key in _CHECKED])
-    digest = hashlib.blake2b(checked.encode(), digest_size=16)
+    return checksum(checked, tensors)
+
+
+def checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
+    """A checksum of a text and of the names, types, shapes and values of tensors."""
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
     for name in sorted(tensors):
         digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
-        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().tobytes())
+        digest.update(tensors[name].cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

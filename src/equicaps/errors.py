@@ -37,6 +37,10 @@ class TrainingError(EquicapsError, RuntimeError):
     """A training cannot continue."""
 
 
+class WorkersError(EquicapsError, RuntimeError):
+    """The processes or machines that compute have failed."""
+
+
 class ExportError(EquicapsError, RuntimeError):
     """A network cannot be exported with the installed version of torch."""
 

@@ -1,7 +1,6 @@
 """``equicaps audit``, ``info``, ``data``, ``bench`` and ``export`` as a user sees them."""
 
 import json
-import subprocess
 import sys
 
 import pytest
@@ -10,7 +9,7 @@ from PIL import Image
 
 from equicaps import __version__, load
 from equicaps._tensor_files import read_tensors, write_tensors
-from equicaps.cli.main import COMMANDS, load_command
+from equicaps.cli.main import COMMANDS
 from equicaps.data import embedded_digits
 from equicaps.images.decode import open_image
 from equicaps.inference import export as exporting
@@ -232,19 +231,3 @@ def test_embedded_digits_are_enough_for_the_check_of_an_export():
 
 def test_the_version_is_printed(run):
     assert run("--version").stdout == f"equicaps {__version__}\n"
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_list_of_commands_says_what_each_says_itself(command):
-    assert load_command(command).help.split("\n\n")[0].replace("\n", " ") == COMMANDS[command]
-
-
-@pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["--version"], 0), (["prdict"], 2), (["--loud"], 2)])
-def test_help_and_wrong_words_do_not_wait_for_torch(words, code):
-    program = (
-        "import sys; from equicaps.cli.main import app\n"
-        "try: app()\n"
-        "except SystemExit as end: print('torch' in sys.modules, end.code)"
-    )
-    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == f"False {code}"

@@ -4,15 +4,15 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
-from equicaps.cli.main import COMMANDS as NAMES
-from equicaps.cli.main import app, load_command
+from equicaps.cli.main import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 SHOWN = re.findall(r"(?:^\$ |`)(equicaps [a-z]+[^`\n]*)", TEXT, re.MULTILINE)
-COMMANDS = {name: load_command(name) for name in NAMES}
+COMMANDS = get_command(app).commands
 
 
 def check(line):

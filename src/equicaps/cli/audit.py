@@ -3,22 +3,13 @@
 import json
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
-from equicaps.cli.terminal import (
-    AsJson,
-    Checkpoint,
-    Data,
-    Force,
-    new_file,
-    show_json,
-    write,
-)
+from equicaps.cli.terminal import new_file, show_json, write
 from equicaps.data.by_name import load_test_split
 from equicaps.drawing import plot_certificate, require_plots
 from equicaps.errors import MissingPackageError
@@ -27,30 +18,9 @@ from equicaps.inference.audit import Certificate
 from equicaps.inference.audit import audit as measure
 from equicaps.metrics import Exactness
 
-Count = Annotated[int, typer.Option("--images", min=1, help="Use at most this many images, spread over the set.")]
-Step = Annotated[int, typer.Option(min=1, max=180, help="Degrees between the angles.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for audit.json and audit.png.")]
 
-
-def audit(
-    checkpoint: Checkpoint = "digits",
-    data: Data = "digits",
-    images: Count = 300,
-    step: Step = 15,
-    out: Out = None,
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
-    """Certify a model: exact under quarter turns, layer by layer, and measured at any angle.
-
-    The exit code is 1 if the exact part fails: a prediction changes under a rotation by 90, 180 or 270 degrees, or
-    scores, agreements or defined poses change by 1e-4 or more (inside the network by 1e-3, relative). For a model that
-    was trained with --mirror ignore, mirror images belong to the exact part.
-
-    `equicaps audit digits --out certificate`
-
-    `equicaps audit runs/mine --data photos/ --json`
-    """
+def audit(checkpoint: str, data: str, images: int, step: int, out: Path | None, force: bool, as_json: bool) -> None:
+    """Measure a model on images, write and print what was found; fails if the exact part does not hold."""
     console = Console(stderr=True)
     with settings_reported(console):
         model = load(checkpoint)

@@ -1,7 +1,7 @@
 """``equicaps data``: lists and fetches data sets."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -9,25 +9,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
-from equicaps.cli.terminal import AsJson, show_json
+from equicaps.cli.terminal import show_json
 from equicaps.data import Dataset, cache_folder, load_folder
 from equicaps.data.catalogue import CATALOGUE
 from equicaps.errors import UsageError
 
-Name = Annotated[str | None, typer.Argument(help=f"{', '.join(CATALOGUE)}, or a FOLDER with one folder per class.")]
 
-
-def data(name: Name = None, as_json: AsJson = False) -> None:
-    """List data sets and where they are; with a name, fetch it; with a folder, describe it.
-
-    Files are looked for in EQUICAPS_DATA and in the cache. What is missing is downloaded into the cache and verified.
-
-    `equicaps data`
-
-    `equicaps data mnist`
-
-    `equicaps data photos/`
-    """
+def data(name: str | None, as_json: bool) -> None:
+    """List the data sets, or describe the one that is named or in this folder."""
     console = Console(stderr=True)
     if name is None:
         _list(as_json)

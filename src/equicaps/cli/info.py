@@ -7,18 +7,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from equicaps.cli.reporting import settings_reported
-from equicaps.cli.terminal import AsJson, Checkpoint, show_json
+from equicaps.cli.terminal import show_json
 from equicaps.images.background import BACKGROUNDS
 from equicaps.inference import load
 
 
-def info(checkpoint: Checkpoint = "digits", as_json: AsJson = False) -> None:
-    """Show a model's card: task, data, measured figures, licence, convention.
-
-    `equicaps info digits`
-
-    `equicaps info runs/mine --json`
-    """
+def info(checkpoint: str, as_json: bool) -> None:
+    """Print the card of a model."""
     console = Console(stderr=True)
     with settings_reported(console):
         model = load(checkpoint)

@@ -2,44 +2,56 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Literal
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
+from equicaps.cli.predict_to_file import Request, write_answers
 from equicaps.cli.reporting import failures_reported, note_inverted, reported, settings_reported
-from equicaps.cli.terminal import AsJson, ModelOption, new_file, show_json, write
+from equicaps.cli.terminal import new_file, printable, show_json, write
 from equicaps.drawing import draw_pose
-from equicaps.images.decode import find_images, open_image
+from equicaps.errors import UsageError
+from equicaps.images.decode import find_images, is_remote, open_image
 from equicaps.images.pictures import encoded
 from equicaps.inference import Answer, Card, load
+from equicaps.inference.model import WORKERS
 from equicaps.inference.prediction import format_angle
 
-Images = Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")]
-Save = Annotated[Path | None, typer.Option("--save", help="Folder for pictures with the pose drawn as an arrow.")]
 
-
-def predict(images: Images, model: ModelOption = "digits", save: Save = None, as_json: AsJson = False) -> None:
-    """Classify images and read their angles.
-
-    The angle is in degrees, counter-clockwise as you see the image, from the upright position of the class. If you
-    rotate the image by 90 degrees, the angle follows exactly, up to rounding; in between it is approximate. "By
-    agreement" is the capsules' own answer: the class whose votes agree most.
-
-    `equicaps predict seven.png --save arrows`
-
-    `equicaps predict scans/ --model runs/mine --json > answers.json`
-    """
+def predict(
+    images: list[str],
+    model: str,
+    save: Path | None,
+    out: Path | None,
+    workers: int | None,
+    engine: Literal["local", "ray"],
+    address: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Print the answer for every image, and draw it where asked to; or write the answers into a file."""
     console = Console(stderr=True)
+    if out is not None:
+        with settings_reported(console):
+            if save is not None:
+                raise UsageError("--save draws a picture of every image, and --out is for many images: choose one.")
+            request = Request(images, out, workers, engine, address, force)
+            trained = load(model)
+        write_answers(console, trained, request, as_json)
+        return
     with settings_reported(console):
-        trained, files = load(model), find_images(images)
+        if engine != "local" or address is not None:
+            raise UsageError("--engine and --address are for answers in a file: add --out answers.csv.")
+        if remote := next(filter(is_remote, images), None):
+            raise UsageError(f"{remote} is read with --out only: add --out answers.csv.")
+        trained, files = load(model), find_images(list(map(Path, images)))
         targets = _targets(files, save) if save else {}
     rows: list[tuple[Path, Answer]] = []
     failures: list[tuple[Path, OSError]] = []
-    answers = trained.predict_files(files)
+    answers = trained.predict_files(files, workers=workers or WORKERS)
     with reported(console):
         for file, answer in track(answers, "reading", len(files), console=console, disable=not console.is_terminal):
             if isinstance(answer, OSError):
@@ -53,7 +65,7 @@ def predict(images: Images, model: ModelOption = "digits", save: Save = None, as
         show_json(_document(trained.card, rows, failures, targets))
     elif rows:
         _show(rows, trained.card.convention)
-    note_inverted(console, trained, [answer for _, answer in rows])
+    note_inverted(console, trained, sum(answer.inverted for _, answer in rows), len(rows))
     failures_reported(console, failures)
 
 
@@ -77,7 +89,7 @@ def _show(rows: list[tuple[Path, Answer]], convention: str) -> None:
     for file, answer in rows:
         agreed = "–" if answer.agreement is None else f"{answer.agreed_label}  {answer.agreement:.2f}"
         cells = (str(file), answer.label, f"{answer.confidence:.1%}", format_angle(answer.angle), agreed)
-        table.add_row(*map(escape, cells))
+        table.add_row(*(escape(printable(cell)) for cell in cells))
     Console().print(table, highlight=False)
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from equicaps.cli.terminal import printable
 from equicaps.errors import EquicapsError, UsageError
 from equicaps.images.background import BACKGROUNDS
-from equicaps.inference import Answer, PoseModel
+from equicaps.inference import PoseModel
 
 FAILED, USAGE = 1, 2
 
@@ -42,23 +43,28 @@ def settings_reported(console: Console) -> Iterator[None]:
 def failures_reported(console: Console, failures: Sequence[tuple[Path, OSError]]) -> None:
     """Print what could not be read, one line each; then the command as a whole has failed."""
     for _, failure in failures:
-        console.print(f"error: {failure}", markup=False, highlight=False, soft_wrap=True)
+        say(console, f"error: {failure}")
     if failures:
         raise typer.Exit(FAILED)
 
 
-def note_inverted(console: Console, model: PoseModel, answers: Sequence[Answer]) -> None:
+def note_inverted(console: Console, model: PoseModel, count: int, images: int) -> None:
     """Say how many images were inverted, because the model knows only the opposite background."""
-    count = sum(answer.inverted for answer in answers)
     if count and model.card.background:
-        console.print(
-            f"note: {count:,} of {len(answers):,} images were inverted for the model, which was trained on images that "
-            f"are {BACKGROUNDS[model.card.background]}.", markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
+        say(
+            console,
+            f"note: {count:,} of {images:,} images were inverted for the model, which was trained on images that are "
+            f"{BACKGROUNDS[model.card.background]}.",
+        )
 
 
 def fail(console: Console, message: str, code: int) -> typer.Exit:
     """Print what is wrong; raise the result."""
     console.print("[red]error:[/red] ", end="")
-    console.print(message, markup=False, highlight=False, soft_wrap=True)
+    say(console, message)
     return typer.Exit(code)
+
+
+def say(console: Console, line: str) -> None:
+    """Print a line as it is; names of files may be in it."""
+    console.print(printable(line), markup=False, highlight=False, soft_wrap=True)

@@ -3,32 +3,20 @@
 import contextlib
 import webbrowser
 from collections.abc import Iterator
-from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
-from equicaps.cli.terminal import ModelOption
 from equicaps.errors import FileError
 from equicaps.inference import SHIPPED, PoseModel, load
 
 SWITCHED = ("digits", "digits-paper")
 """The shipped models between which the page can switch: our network and the paper's."""
 
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes any free one.")]
-Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
 
-
-def serve(model: ModelOption = "digits", port: Port = 8765, show: Open = False) -> None:
-    """Serve a page, to this machine only, on which you draw and rotate a digit and watch the answers.
-
-    Press Ctrl-C to stop.
-
-    `equicaps serve --open`
-
-    `equicaps serve --model runs/mine --port 8000`
-    """
+def serve(model: str, port: int, show: bool) -> None:
+    """Serve the page until Ctrl-C."""
     console = Console(stderr=True)
     with settings_reported(console):
         trained = load(model)

@@ -1,33 +1,29 @@
-"""What the commands share: options, JSON, and files that are never overwritten."""
+"""What the commands share: text and JSON for a terminal, and files that are never overwritten."""
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
+from equicaps._checks import is_printable
 from equicaps._files import create_folder, write_bytes
-from equicaps.data.by_name import NAMES
 from equicaps.errors import UsageError
-from equicaps.inference import SHIPPED
-
-DATA_HELP = f"A data set ({', '.join(NAMES)}; digits is in the package), or a FOLDER with one folder per class."
-
-ModelOption = Annotated[
-    str, typer.Option("--model", "-m", help=f"A shipped model ({', '.join(SHIPPED)}), or a file or folder of yours.")
-]
-Checkpoint = Annotated[str, typer.Argument(help=f"A shipped model ({', '.join(SHIPPED)}), or a file or folder.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
-Data = Annotated[str, typer.Option(help=DATA_HELP)]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing results (but never an input).")]
 
 
 def show_json(value: Any) -> None:
     """Print one JSON document; JSON has no NaN, so numbers that are not finite become null."""
     plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    typer.echo(json.dumps(_finite(plain), indent=1, allow_nan=False, ensure_ascii=False))
+    text = json.dumps(_finite(plain), indent=1, allow_nan=False, ensure_ascii=False)
+    typer.echo(re.sub(r"[\x7f-\x9f\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def printable(text: str) -> str:
+    """The text with escapes for control characters and undecodable bytes: no name may send commands to a terminal."""
+    return "".join(sign if is_printable(sign) else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def _finite(value: Any) -> Any:

@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Literal
 
 import typer
 from rich.console import Console
@@ -12,10 +12,8 @@ from rich.console import Console
 from equicaps.cli.processes import first_process_reports, is_first, launch
 from equicaps.cli.progress import TrainingBar, describe
 from equicaps.cli.reporting import FAILED, reported, settings_reported
-from equicaps.cli.terminal import DATA_HELP
 from equicaps.errors import UsageError
 from equicaps.inference.model_files import MODEL
-from equicaps.models import PRESETS
 from equicaps.training import Budget, Intervals, Result, TrainConfig
 from equicaps.training import train as run
 from equicaps.training.checkpoint import has_checkpoint, saved_config
@@ -25,66 +23,41 @@ from equicaps.training.setup import PIXELS_PER_SECOND, Setup, image_side, set_up
 
 DEFAULTS = TrainConfig(Budget(minutes=2.0), intervals=Intervals(evaluations=5, evaluation_images=500))
 """The settings that no option changes."""
-OPTIMISER, OBJECTIVE = DEFAULTS.optimiser, DEFAULTS.objective
 
 ENOUGH_VIEWS, ENOUGH_ACCURACY = 20, 90.0
 """A training was too short if it saw each image less often and, in percent, classified fewer views correctly."""
 
 
-def _option(text: str, default: object = None) -> Any:
-    """An option that is None unless it is given; the help shows which default then applies."""
-    return typer.Option(help=text, show_default=False if default is None else str(default))
-
-
 @first_process_reports()
 def train(
-    data: Annotated[str, typer.Argument(help=DATA_HELP)],
-    preset: Annotated[str | None, _option(f"The network: {', '.join(PRESETS)}.", DEFAULTS.model.preset)] = None,
-    out: Annotated[Path | None, _option("The folder to write to.", "runs/DATA-PRESET")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the training in --out, if there is one.")] = False,
-    minutes: Annotated[float | None, _option("CPU-minutes, over all processes.", DEFAULTS.budget.minutes)] = None,
-    epochs: Annotated[float | None, _option("Epochs, instead of minutes.")] = None,
-    steps: Annotated[int | None, _option("Steps, instead of minutes.")] = None,
-    processes: Annotated[int, typer.Option(min=1, help="Processes on this machine, one thread each.")] = 1,
-    seed: Annotated[int | None, _option("The seed of weights, order and augmentation.", DEFAULTS.seed)] = None,
-    batch: Annotated[int | None, _option("Views in a step, over all processes.", DEFAULTS.batch)] = None,
-    rate: Annotated[float | None, _option("The largest learning rate.", OPTIMISER.rate)] = None,
-    schedule: Annotated[
-        Literal["one_cycle", "step"] | None, _option("How the rate changes.", OPTIMISER.schedule)
-    ] = None,
-    decay: Annotated[float | None, _option("The weight decay.", OPTIMISER.weight_decay)] = None,
-    clip: Annotated[float | None, _option("Clip the gradient to this norm.", "no clipping")] = None,
-    ema: Annotated[float | None, _option("Average the weights with this decay, for instance 0.999.")] = None,
-    consistency: Annotated[float | None, _option("The weight of pose consistency.", OBJECTIVE.consistency)] = None,
-    spread: Annotated[float | None, _option("The weight of the spread loss.", OBJECTIVE.spread)] = None,
-    reconstruction: Annotated[
-        float | None, _option("The weight of a decoder's loss.", OBJECTIVE.reconstruction)
-    ] = None,
-    mirror: Annotated[
-        Literal["distinguish", "ignore"] | None,
-        _option("Whether an object and its mirror image may be different classes.", DEFAULTS.model.mirror),
-    ] = None,
-    upright: Annotated[bool, typer.Option("--upright", help="Train on the images without rotating them.")] = False,
-    balance: Annotated[bool, typer.Option("--balance", help="Repeat the images of rarer classes.")] = False,
-    size: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="The side of the images in pixels.",
-            show_default=f"{DEFAULTS.model.image_size}, for folders near that of the images",
-        ),
-    ] = None,
-    device: Annotated[str | None, _option("auto, cpu, cuda or mps.", DEFAULTS.hardware.device)] = None,
-    save_every: Annotated[
-        float | None, _option("Minutes between checkpoints.", DEFAULTS.intervals.checkpoint_seconds / 60)
-    ] = None,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write logs for TensorBoard.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    data: str,
+    preset: str | None,
+    out: Path | None,
+    resume: bool,
+    minutes: float | None,
+    epochs: float | None,
+    steps: int | None,
+    processes: int,
+    seed: int | None,
+    batch: int | None,
+    rate: float | None,
+    schedule: Literal["one_cycle", "step"] | None,
+    decay: float | None,
+    clip: float | None,
+    ema: float | None,
+    consistency: float | None,
+    spread: float | None,
+    reconstruction: float | None,
+    mirror: Literal["distinguish", "ignore"] | None,
+    upright: bool,
+    balance: bool,
+    size: int | None,
+    device: str | None,
+    save_every: float | None,
+    tensorboard: bool,
+    as_json: bool,
 ) -> None:
-    """Train a network. Ctrl-C saves; --resume continues.
-
-    `equicaps train digits --minutes 2` is a first training in two minutes.
-    """
+    """Train, or continue, and print the result."""
     console = Console(stderr=True, quiet=not is_first())
     with settings_reported(console):
         out = out or Path("runs") / f"{Path(data).resolve().name}-{preset or DEFAULTS.model.preset}"

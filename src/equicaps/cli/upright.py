@@ -1,7 +1,7 @@
 """``equicaps upright``: images rotated to the upright position of their class."""
 
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 from PIL.Image import Image
@@ -10,15 +10,7 @@ from rich.progress import track
 
 from equicaps._files import create_folder
 from equicaps.cli.reporting import failures_reported, note_inverted, reported, settings_reported
-from equicaps.cli.terminal import (
-    AsJson,
-    Force,
-    ModelOption,
-    new_file,
-    same,
-    show_json,
-    write,
-)
+from equicaps.cli.terminal import new_file, same, show_json, write
 from equicaps.drawing import Pair, contact_sheet
 from equicaps.errors import UsageError
 from equicaps.images.decode import find_images, open_image
@@ -29,16 +21,6 @@ from equicaps.inference.prediction import format_angle
 SHEET = "contact_sheet.png"
 MOST = 60
 """Images on a contact sheet."""
-
-Images = Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for the results; subfolders of an input folder are kept.")]
-Tolerance = Annotated[
-    float, typer.Option(min=0.0, max=45.0, help="Treat angles this close to a multiple of 90 degrees as that multiple.")
-]
-Quarters = Annotated[
-    bool, typer.Option("--quarter-turns", help="Rotate by multiples of 90 degrees only, without loss.")
-]
-Expand = Annotated[bool, typer.Option("--expand", help="Enlarge the frame so that no corner is cut off.")]
 
 
 class Rotated(NamedTuple):
@@ -52,24 +34,16 @@ class Rotated(NamedTuple):
 
 
 def upright(
-    images: Images,
-    out: Out,
-    model: ModelOption = "digits",
-    tolerance: Tolerance = 1.0,
-    quarter_turns: Quarters = False,
-    expand: Expand = False,
-    force: Force = False,
-    as_json: AsJson = False,
+    images: list[Path],
+    out: Path,
+    model: str,
+    tolerance: float,
+    quarter_turns: bool,
+    expand: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
-    """Rotate images upright by their predicted pose, with a contact sheet of before and after.
-
-    Writes PNG (TIFF where PNG cannot hold the image) in the image's own mode and resolution. Rotations by multiples of
-    90 degrees only move pixels. An image without a pose is copied unchanged. Inputs are never overwritten.
-
-    `equicaps upright scans/ --out upright --model runs/mine`
-
-    `equicaps upright page.png --out upright --quarter-turns`
-    """
+    """Write every image rotated upright, and a contact sheet."""
     console = Console(stderr=True)
     with settings_reported(console):
         trained, files = load(model), find_images(images)
@@ -103,7 +77,7 @@ def upright(
         show_json(_document(trained, done, failures, sheet if pairs else None))
     elif done:
         _show(done, out, sheet)
-    note_inverted(console, trained, [entry.answer for entry in done])
+    note_inverted(console, trained, sum(entry.answer.inverted for entry in done), len(done))
     failures_reported(console, failures)
 
 

@@ -2,9 +2,12 @@
 
 import contextlib
 import io
+import os
+import re
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import numpy as np
 import torch
@@ -21,6 +24,8 @@ except ImportError as error:
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".pbm"})
 MEGAPIXELS = 50
 """Larger images are refused before they are decoded, because a small file can unpack to gigabytes."""
+_HEADERS = threading.Lock()
+"""One thread at a time opens a header, because the filters of warnings belong to the whole process."""
 
 
 def find_images(paths: Sequence[Path]) -> list[Path]:
@@ -32,28 +37,65 @@ def find_images(paths: Sequence[Path]) -> list[Path]:
     Raises:
         NotFoundError: if a path does not exist or a folder holds no images.
     """
-    found: dict[Path, None] = {}
+    return list(iterate_images(paths))
+
+
+def iterate_images(paths: Sequence[Path]) -> Iterator[Path]:
+    """Like :func:`find_images`, one by one: only the names in a single folder are in memory.
+
+    Where one of the paths lies in another one, all that were found are remembered, in order not to repeat any.
+    """
+    given = set(paths)
+    repeats = len(given) < len(paths) or any(folder in given for path in given for folder in path.parents)
+    seen: set[Path] = set()
     for path in paths:
-        if path.is_dir():
-            inside = sorted(
-                file for file in path.rglob("*") if file.suffix.lower() in IMAGE_SUFFIXES and file.is_file()
-            )
-            inside = [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
-            if not inside:
-                raise NotFoundError(
-                    f"{path} holds no image; expected files ending in {', '.join(sorted(IMAGE_SUFFIXES))}."
-                )
-            found |= dict.fromkeys(inside)
-        elif path.exists():
-            found[path] = None
-        else:
+        if not path.exists():
             raise NotFoundError(f"{path} does not exist; expected an image or a folder of images.")
-    return list(found)
+        empty = True
+        for file in _images_below(path) if path.is_dir() else [path]:
+            empty = False
+            if file not in seen:
+                yield file
+            if repeats:
+                seen.add(file)
+        if empty:
+            raise NotFoundError(f"{path} holds no image; expected files ending in {', '.join(sorted(IMAGE_SUFFIXES))}.")
 
 
-def image_size(path: Path) -> tuple[int, int]:
-    """The width and height that the file's header states."""
-    with _opened(path) as picture:
+def is_remote(name: str) -> bool:
+    """Whether this is an address such as ``s3://bucket/folder`` rather than a path."""
+    return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
+
+
+def is_image(name: str) -> bool:
+    """Whether a file with this name counts as an image when a folder is searched."""
+    return PurePath(name).suffix.lower() in IMAGE_SUFFIXES
+
+
+def _images_below(folder: Path) -> Iterator[Path]:
+    """In the order of their paths; links to folders are not followed, and folders that may not be read are left out."""
+    folders: set[str] = set()
+    names: list[str] = []
+    with contextlib.suppress(PermissionError, FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.add(entry.name)
+            elif is_image(entry.name) and (entry.is_file(follow_symlinks=False) or os.path.isfile(entry)):
+                names.append(entry.name)
+    for name in sorted([*names, *folders]):
+        if name in folders:
+            yield from _images_below(folder / name)
+        else:
+            yield folder / name
+
+
+def image_size(source: str | Path | bytes) -> tuple[int, int]:
+    """The width and height that the header of a file states, which is given by its path or its content."""
+    if isinstance(source, bytes):
+        return _header(io.BytesIO(source), "the image").size
+    with _opened(Path(source)) as picture:
         return picture.size
 
 
@@ -120,7 +162,7 @@ def _header(
     file: io.BufferedReader | io.BytesIO, name: Path | str, formats: tuple[str, ...] | None = None
 ) -> Image.Image:
     try:
-        with warnings.catch_warnings():
+        with _HEADERS, warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             picture = Image.open(file, formats=formats)
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
@@ -145,5 +187,5 @@ def _values(picture: Image.Image) -> Tensor:
         return torch.from_numpy(np.array(picture, dtype=np.float32)).div(65535).clamp(0, 1).unsqueeze(0)
     transparent = "A" in picture.getbands() or "transparency" in picture.info
     mode = "RGBA" if transparent else "L" if picture.mode in ("1", "L") else "RGB"
-    values = torch.from_numpy(np.atleast_3d(np.array(picture.convert(mode)))).permute(2, 0, 1).float() / 255
+    values = torch.from_numpy(np.atleast_3d(np.array(picture.convert(mode)))).permute(2, 0, 1).float().div_(255)
     return on_black_or_white(values[None, :3], values[None, 3:])[0] if transparent else values

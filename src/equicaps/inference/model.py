@@ -1,15 +1,19 @@
 """A trained network with its card, which takes images as people have them."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from equicaps._tensor_files import checksum
 from equicaps.groups import SO2
+from equicaps.images.ahead import Room, ahead
 from equicaps.images.background import is_opposite
 from equicaps.images.preparation import ImageFormat, Images, fit, prepare, read, read_batch, square
 from equicaps.images.rotation import rotate
@@ -17,7 +21,22 @@ from equicaps.inference.card import Card
 from equicaps.inference.prediction import Answer, Prediction
 from equicaps.models import CapsOutput, GroupCapsNet
 
+BATCH, WORKERS = 32, 4
+"""How many files pass through the network at once, and how many threads decode them."""
+PIXELS = 16_000_000
+"""How many pixels, padded to squares, are decoded at once, at up to 60 bytes each; a larger image is decoded alone."""
+
+Source = Path | str | bytes
+"""A file by its path, its address, or its content."""
 FileAnswer = tuple[Path, Answer | OSError]
+
+
+class Opened(NamedTuple):
+    """An image in the network's format."""
+
+    image: Float[Tensor, "1 channels size size"]
+    inverted: bool
+    """Whether it had to be inverted."""
 
 
 class PoseModel(nn.Module):
@@ -73,30 +92,62 @@ class PoseModel(nn.Module):
         """
         return self.interpret(self._classify(self.prepare(images), batch_size))
 
-    def predict_files(self, paths: Sequence[Path | str], *, batch_size: int = 32) -> Iterator[FileAnswer]:
-        """Yield each file with its answer or, if it cannot be read, the error; in order, one batch in memory.
+    def predict_files(
+        self, paths: Iterable[Path | str], *, batch_size: int = BATCH, workers: int = WORKERS
+    ) -> Iterator[FileAnswer]:
+        """Yield each file with its answer or, if it cannot be read, the error; in order.
+
+        Threads decode the next files while the network computes. The memory that this takes does not depend on the
+        number of files.
 
         Args:
             paths: image files.
-            batch_size: how many images to read and predict at once.
+            batch_size: how many images pass through the network at once.
+            workers: the number of threads that decode.
         """
-        for start in range(0, len(paths), batch_size):
-            opened = [(Path(path), self._open(path)) for path in paths[start : start + batch_size]]
-            ready = [found[0] for _, found in opened if not isinstance(found, OSError)]
-            answers = iter(self.interpret(self._classify(torch.cat(ready), batch_size)) if ready else ())
-            for path, found in opened:
-                if isinstance(found, OSError):
-                    yield path, found
-                else:
-                    yield path, replace(next(answers), inverted=found[1])
+        names, sources = itertools.tee(paths)
+        answers = self.predict_sources(sources, batch_size=batch_size, workers=workers)
+        return zip(map(Path, names), answers, strict=True)
 
-    def _open(self, path: Path | str) -> tuple[Tensor, bool] | OSError:
-        """Read a file in the network's format, and whether it had to be inverted."""
-        try:
-            [image] = read(path)
-        except OSError as error:
-            return error
-        return fit(image, self.format), bool(is_opposite(image, self.card.background))
+    def predict_sources(
+        self, sources: Iterable[Source], *, batch_size: int = BATCH, workers: int = WORKERS
+    ) -> Iterator[Answer | OSError]:
+        """Like :meth:`predict_files`, for paths, addresses such as ``s3://bucket/image.png``, and contents of files."""
+        from equicaps.images.decode import image_size, is_remote  # Pillow is optional
+
+        room = Room(PIXELS)
+
+        def opened(source: Source) -> Opened | OSError:
+            try:
+                if isinstance(source, str) and is_remote(source):
+                    from equicaps.images.remote import read_remote  # so is pyarrow
+
+                    source = read_remote(source)
+                with room.taken(max(image_size(source)) ** 2):
+                    return self._open(source)
+            except OSError as error:
+                return error
+
+        prepared = ahead(opened, sources, workers=workers, limit=2 * batch_size)
+        while batch := list(itertools.islice(prepared, batch_size)):
+            ready = [found.image for found in batch if not isinstance(found, OSError)]
+            answers = iter(self.interpret(self._classify(torch.cat(ready), batch_size)) if ready else ())
+            for found in batch:
+                if isinstance(found, OSError):
+                    yield found
+                else:
+                    yield replace(next(answers), inverted=found.inverted)
+
+    def _open(self, source: Source) -> Opened:
+        """Read a file in the network's format."""
+        [image] = read(source)
+        return Opened(fit(image, self.format), bool(is_opposite(image, self.card.background)))
+
+    def fingerprint(self) -> str:
+        """A checksum of all that answers depend on: weights, architecture, and what the card says about images."""
+        card = self.card
+        settings = (self.network.body.config, self.format, card.classes, card.zeros)
+        return checksum(repr(settings), self.network.state_dict())
 
     def interpret(self, output: CapsOutput) -> Prediction:
         """Convert the network's output to a prediction."""

@@ -75,9 +75,9 @@ class PoseConv2d(nn.Module):
         """Draw new kernels whose values have the right variance for a ReLU, and set the bias to zero."""
         fan_in = self.in_channels * self.kernel_size**2
         nn.init.normal_(self.weight, std=math.sqrt(2 / fan_in) / self.kernel.gain)
-        if self.norm is None:
+        if self.bias is not None:
             nn.init.zeros_(self.bias)
-        else:
+        if self.norm is not None:
             self.norm.reset_parameters()
 
     def forward(
