@@ -341,7 +341,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *mutants_of(
         "src/equicaps/functional/planes.py",
         ("functional/test_planes.py",),
-        ("pixels seen twice keep one gradient", "if ctx.once else zeros.index_add_", "if True else zeros.index_add_"),
+        ("pixels seen twice keep one gradient", "if once else zeros.index_add_", "if True else zeros.index_add_"),
         ("windows in the wrong places", "torch.argsort(kinds, stable=True)", "torch.arange(len(kinds)).flip(0)"),
     ),
     *mutants_of(
