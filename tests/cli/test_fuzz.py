@@ -151,7 +151,8 @@ words = st.lists(
         st.sampled_from(
             ["predict", "upright", "audit", "export", "info", "data", "--json", "--model", "--out", "--force", "--to",
              "onnx", "--images", "0", "-1", "nan", "1e9", "--tolerance", "--step", "--save", "", ".", "/", "digits!",
-             "--help", "[red]", "\x00", "--batch", "\udcff"]
+             "--help", "[red]", "\x00", "--batch", "\udcff", "--engine", "ray", "--address", "--workers", "a.csv",
+             "s3://\x00"]
         ),
         st.sampled_from(
             ["digits", "--decay", "--epochs", "--minutes", "--steps", "--device", "--seed", "--spread", "--save-every",
@@ -174,6 +175,7 @@ def test_any_words_end_with_an_exit_code(tmp_path, monkeypatch, command, words):
     monkeypatch.setattr("equicaps.PoseModel.predict_files", lambda *arguments, **options: [])
     for name in ("predict", "upright"):  # no real work: "/" is a folder with images somewhere
         monkeypatch.setattr(f"equicaps.cli.{name}.find_images", lambda *arguments, **options: [])
+    monkeypatch.setattr("equicaps.cli.predict_to_file.iterate_images", lambda paths: iter(()))
     monkeypatch.setattr("equicaps.serve.run", lambda app, on: None)
     for place in (
         "export.export_model",

@@ -55,8 +55,9 @@ class Request:
         """What computes."""
         if self.engine == "local":
             return functools.partial(on_this_machine, workers=self.workers or WORKERS)
-        from equicaps.inference.ray import on_ray  # so is Ray
+        from equicaps.inference.ray import check_ray, on_ray  # so is Ray
 
+        check_ray(self.address)
         return functools.partial(on_ray, workers=self.workers, address=self.address)
 
 
@@ -76,15 +77,18 @@ def write_answers(console: Console, model: PoseModel, request: Request, as_json:
     )  # fmt: skip
     with reported(console), bar:
         task = bar.add_task("", total=None)
-        outcome = predict_to_file(
-            model, request.names(), request.out, force=request.force,
-            engine=request.chosen_engine(),
-            watch=lambda done, images: bar.update(task, completed=done, total=images),
-        )  # fmt: skip
+        try:
+            outcome = predict_to_file(
+                model, request.names(), request.out, force=request.force,
+                engine=request.chosen_engine(),
+                watch=lambda done, images: bar.update(task, completed=done, total=images),
+            )  # fmt: skip
+        except KeyboardInterrupt as error:
+            raise KeyboardInterrupt("interrupted; run the same command again to continue.") from error
     images, failed, inverted, found = outcome
     if as_json:
         show_json({"model": model.card.name, "convention": model.card.convention, "file": str(request.out),
-                   "images": images, "errors": failed})  # fmt: skip
+                   "images": images, "failed": failed})  # fmt: skip
     else:
         earlier = f", {found:,} of them found by an earlier run" if found else ""
         typer.echo(printable(f"{request.out}: answers for {images:,} images{earlier}"))

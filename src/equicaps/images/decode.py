@@ -95,7 +95,7 @@ def image_size(source: str | Path | bytes) -> tuple[int, int]:
     """The width and height that the header of a file states, which is given by its path or its content."""
     if isinstance(source, bytes):
         return _header(io.BytesIO(source), "the image").size
-    with _opened(Path(source)) as picture:
+    with _explained(source), _opened(Path(source)) as picture:
         return picture.size
 
 

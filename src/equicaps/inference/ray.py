@@ -5,6 +5,7 @@ under the same path.
 """
 
 import contextlib
+import importlib.util
 import itertools
 import logging
 import os
@@ -100,7 +101,20 @@ def on_ray(
             for table in data.iter_batches(batch_size=None, batch_format="pyarrow"):
                 yield from table.drop_columns("path").to_pylist()
         except ray.exceptions.RayError as error:
-            raise WorkersError(f"Ray failed: {str(error).strip().splitlines()[-1]}") from error
+            reason = str(error).strip().splitlines()[-1]
+            raise WorkersError(f"Ray failed: {reason}. What is finished is kept; the same run continues it.") from error
+
+
+def check_ray(address: str | None) -> None:
+    """Raise unless Ray is installed and something answers at the address; Ray itself would wait for minutes."""
+    if importlib.util.find_spec("ray") is None:
+        raise MissingPackageError("Predictions on Ray need Ray: pip install 'equicaps[ray]'.")
+    host, _, port = (address or "").rpartition("://")[2].rpartition(":")
+    if port.isdigit():  # unlike "auto", where Ray knows at once
+        try:
+            socket.create_connection((host, int(port)), timeout=SECONDS).close()
+        except (OSError, OverflowError) as error:
+            raise UsageError(f"no Ray cluster answers at {address}: {error}.") from error
 
 
 def _tables(images: Iterable[str]) -> Iterator[pyarrow.Table]:
@@ -114,15 +128,14 @@ def _tables(images: Iterable[str]) -> Iterator[pyarrow.Table]:
 @contextlib.contextmanager
 def _started(workers: int | None, address: str | None) -> Iterator[Any]:
     """Ray, connected to a cluster or started on this machine."""
+    check_ray(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes wrong is raised
     if address is None:
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # listen on 127.0.0.1 only, on any system
-    try:
-        import ray
-        import ray.data
-    except ImportError as error:
-        raise MissingPackageError("Predictions on Ray need Ray: pip install 'equicaps[ray]'.") from error
+    import ray
+    import ray.data
+
     if ray.is_initialized():  # by the program that calls this
         yield ray
         return
@@ -131,7 +144,6 @@ def _started(workers: int | None, address: str | None) -> Iterator[Any]:
     if address is None:
         ray.init("local", num_cpus=workers, include_dashboard=False, object_store_memory=OBJECT_STORE, **quiet)
     else:
-        _check_reachable(address)
         try:
             ray.init(address, **quiet)
         except ConnectionError as error:
@@ -140,14 +152,3 @@ def _started(workers: int | None, address: str | None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
-
-
-def _check_reachable(address: str) -> None:
-    """Ray itself tries for minutes."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if not port.isdigit():
-        return  # such as "auto", where Ray knows at once
-    try:
-        socket.create_connection((host, int(port)), timeout=SECONDS).close()
-    except (OSError, OverflowError) as error:
-        raise UsageError(f"no Ray cluster answers at {address}: {error}.") from error
