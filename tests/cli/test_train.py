@@ -117,7 +117,7 @@ def test_a_size_that_blocks_do_not_fit_becomes_the_next_that_they_do(cells):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("nowhere",), 2, "neither a data set (digits, mnist, galaxies) nor a folder"),
+        (("nowhere",), 2, "neither a data set (digits, mnist, galaxies), nor a folder"),
         (("digits", "--preset", "huge"), 2, "'steerable'"),
         (("digits", "--schedule", "cosine"), 2, "one_cycle"),
         (("digits", "--mirror", "break"), 2, "distinguish"),

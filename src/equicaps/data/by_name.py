@@ -4,7 +4,7 @@ from pathlib import Path
 
 from equicaps.data.catalogue import CATALOGUE
 from equicaps.data.dataset import Dataset
-from equicaps.data.folder import Splits, Survey, load_folder, survey_folder
+from equicaps.data.folder import Splits, Survey, is_table, load_folder, survey_folder
 from equicaps.errors import NotFoundError
 from equicaps.images import ImageFormat
 
@@ -43,6 +43,9 @@ def load_test_split(data: str, to: ImageFormat) -> Dataset:
 
 
 def _folder(data: str) -> Path:
-    if not Path(data).is_dir():
-        raise NotFoundError(f"{data!r} is neither a data set ({', '.join(NAMES)}) nor a folder of images.")
-    return Path(data)
+    path = Path(data).expanduser()
+    if not path.is_dir() and not is_table(path):
+        raise NotFoundError(
+            f"{data!r} is neither a data set ({', '.join(NAMES)}), nor a folder of images, nor a CSV file that lists them."
+        )
+    return path

@@ -14,7 +14,9 @@ PRESETS = (
     "paper_iterated"
 )
 DATA_SETS = "digits, mnist, mnist_rot, affnist, galaxies"
-DATA = "A data set (digits, mnist, galaxies; digits is in the package), or a FOLDER with one folder per class."
+DATA = (
+    "A data set (digits, mnist, galaxies; digits is in the package), a FOLDER with one folder per class, or a CSV file."
+)
 
 ModelOption = Annotated[
     str, typer.Option("--model", "-m", help=f"A shipped model ({MODELS}), or a file or folder of yours.")
