@@ -28,7 +28,7 @@ def test_a_list_gives_the_images_and_labels_that_it_names(table):
         levels = (data.images[:, 0, 4, 4] * 255).round().int()
         assert ((levels // 10) % 2 == data.labels).all()
     assert "columns ignored: 'weight'" in train.note
-    assert (survey(str(table)).images, survey(str(table)).side) == (8, 8)
+    assert (survey(str(table)).images, survey(str(table)).side) == (len(train), 8)
 
 
 def test_paths_may_be_absolute_and_rows_repeated(table, tmp_path):

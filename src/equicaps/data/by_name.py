@@ -46,6 +46,6 @@ def _folder(data: str) -> Path:
     path = Path(data).expanduser()
     if not path.is_dir() and not is_table(path):
         raise NotFoundError(
-            f"{data!r} is neither a data set ({', '.join(NAMES)}), nor a folder of images, nor a CSV file that lists them."
+            f"{data!r} is neither a data set ({', '.join(NAMES)}), nor a folder of images, nor a CSV file of them."
         )
     return path

@@ -75,21 +75,25 @@ class Dataset:
         """
         if count is None or count >= len(self):
             return self
-        return self.take(self._spread(count))
-
-    def hold_back(self, count: int) -> tuple["Dataset", "Dataset"]:
-        """The set without :meth:`some` images, and those."""
-        held = self._spread(count)
-        rest = torch.ones(len(self), dtype=torch.bool)
-        rest[held] = False
-        return self.take(rest.nonzero().flatten()), self.take(held)
-
-    def _spread(self, count: int) -> Int[Tensor, " count"]:
         if count < 1:
             raise ValueError(f"{self.name}: `count` must be at least 1, or None for all images, but is {count}.")
         bounds = torch.arange(count + 1) * len(self) // count
         drawn = torch.rand(count, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-        return bounds[:-1] + (drawn * bounds.diff()).long()
+        return self.take(bounds[:-1] + (drawn * bounds.diff()).long())
+
+    def hold_back(self, count: int) -> tuple["Dataset", "Dataset"]:
+        """The set without about ``count`` images, and those, always the same ones.
+
+        Every class gives its share, rounded down, so that classes with fewer than ``len(self) / count`` images give
+        none.
+        """
+        generator = torch.Generator().manual_seed(0)
+        held = torch.zeros(len(self), dtype=torch.bool)
+        for label in range(len(self.classes)):
+            places = (self.labels == label).nonzero().flatten()
+            chosen = torch.randperm(len(places), generator=generator)[: count * len(places) // len(self)]
+            held[places[chosen]] = True
+        return self.take((~held).nonzero().flatten()), self.take(held.nonzero().flatten())
 
     def balanced(self) -> "Dataset":
         """The same images with rarer ones repeated until every class is as frequent as the most frequent one.

@@ -21,6 +21,10 @@ Files = Mapping[str, Sequence[Path]]
 """The image files of every class."""
 
 
+TEST_FRACTION = 0.2
+"""The fraction of each class that is held out for testing, where no folder ``test`` says which."""
+
+
 class Splits(NamedTuple):
     """A training and a test set with the same classes."""
 
@@ -29,7 +33,7 @@ class Splits(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """What the headers of a folder's image files say."""
+    """What the headers of a folder's training images say."""
 
     images: int
     side: int
@@ -37,22 +41,12 @@ class Survey(NamedTuple):
 
 
 def survey_folder(path: str | Path) -> Survey:
-    """Count the images of a folder and measure their sizes, without decoding any.
+    """Count the training images of :func:`load_folder` and measure their sizes, without decoding any."""
+    from equicaps.images.decode import image_size
 
-    Raises:
-        DamagedFileError: a file is not an image; the message names it.
-        UsageError: the folder holds no image.
-    """
-    from equicaps.images.decode import IMAGE_SUFFIXES, image_size
-
-    given = Path(path).expanduser()
-    if is_table(given):
-        files = [file for named in read_table(given).files.values() for file in named]
-    else:
-        files = [file for file in _files(given) if file.suffix.lower() in IMAGE_SUFFIXES]
-    if not files:
-        raise UsageError(f"{path} holds no image; expected a folder of images for each class.")
-    return Survey(len(files), median_low(sorted(max(image_size(file)) for file in files)))
+    parts, _, _ = _parts(Path(path).expanduser(), TEST_FRACTION, 0)
+    sizes = [max(image_size(file)) for files in parts["train"].values() for file in files]
+    return Survey(len(sizes), median_low(sorted(sizes)))
 
 
 def load_folder(
@@ -61,10 +55,10 @@ def load_folder(
     size: int | None = None,
     frame: int | None = None,
     channels: Literal[1, 3] | None = None,
-    test_fraction: float = 0.2,
+    test_fraction: float = TEST_FRACTION,
     seed: int = 0,
 ) -> Splits:
-    """Images in class folders: ``DATA/train/cat/*.png`` and ``DATA/test/cat/*.png``, or ``DATA/cat/*.png``; or in a list.
+    """Images in class folders: ``DATA/train/cat/*.png`` and ``DATA/test/cat/*.png``, or ``DATA/cat/*.png``; or a list.
 
     A list is a CSV file with the columns ``file`` and ``label``, see :func:`equicaps.data.table.read_table`.
 

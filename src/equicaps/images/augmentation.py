@@ -35,7 +35,7 @@ class Augmentation:
         scale: the smallest and the largest factor, drawn uniformly for each axis.
         shift: the largest shift of a centred image in pixels, in either direction, drawn uniformly for each axis.
         unshifted: the fraction of views that stay where they are in spite of ``shift``; if nothing else changes
-            them either, they keep their pixels.
+            them either, they keep their pixels, up to rounding.
         placement: ``"centre"``; ``"frame"``, at any whole pixel such that the whole image stays inside (translated
             MNIST: 28x28 in 40x40); ``"ink"``, anywhere such that everything that is not background stays inside after
             the other changes (affNIST). Ink that does not fit is centred.

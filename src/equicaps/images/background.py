@@ -13,8 +13,6 @@ BACKGROUNDS: dict[Background, str] = {"dark": "bright on dark background", "brig
 """The backgrounds in words."""
 DARK, BRIGHT = 1 / 3, 2 / 3
 """A background below the first is dark, above the second bright; in between it is neither."""
-MOST = 0.99
-"""A set of images has a background if this fraction of them has it."""
 DARK_OBJECT = 0.4
 """What is darker than this, on average, is laid on white where it is transparent."""
 
@@ -25,10 +23,10 @@ def brightness(images: Float[Tensor, "n channels height width"]) -> Float[Tensor
 
 
 def background_of(brightnesses: Float[Tensor, " n"]) -> Background | None:
-    """The background that nearly all images of a set have; None if they differ or are neither dark nor bright."""
-    if (brightnesses < DARK).double().mean() >= MOST:
+    """The background that all images of a set have, so that none of them is inverted; None if they differ."""
+    if (brightnesses < DARK).all():
         return "dark"
-    return "bright" if (brightnesses > BRIGHT).double().mean() >= MOST else None
+    return "bright" if (brightnesses > BRIGHT).all() else None
 
 
 def is_opposite(images: Float[Tensor, "n channels height width"], known: Background | None) -> Bool[Tensor, " n"]:

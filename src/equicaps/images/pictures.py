@@ -50,7 +50,8 @@ def _background(picture: Image.Image) -> int | tuple[int, ...]:
     if picture.mode == "P" and isinstance(transparent, int):
         return transparent
     values = np.asarray(picture)
-    border = np.concatenate((values[0], values[-1], values[1:-1, 0], values[1:-1, -1]))
+    sides = (values[0], values[-1], values[1:-1, 0], values[1:-1, -1])
+    border = values.reshape(-1, *values.shape[2:]) if 1 in values.shape[:2] else np.concatenate(sides)
     if picture.mode == "P":
         return int(np.bincount(border).argmax())
     if "A" in picture.getbands():

@@ -6,16 +6,16 @@ Every step commutes with quarter turns, for every size: a rotated image gives th
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Union
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from equicaps.images.background import Background, as_known, on_black_or_white
+from equicaps.images.background import Background, as_known, is_opposite, on_black_or_white
 from equicaps.models.sizes import pad_to
 
 if TYPE_CHECKING:
@@ -48,15 +48,30 @@ class ImageFormat:
     background: Background | None = None
 
 
+class Prepared(NamedTuple):
+    """Images in a network's format, and which of them were inverted."""
+
+    images: Float[Tensor, "n channels size size"]
+    inverted: Bool[Tensor, " n"]
+
+
 def prepare(images: Images, to: ImageFormat) -> Float[Tensor, "n {to.channels} {to.size} {to.size}"]:
+    """The images that :func:`prepared` returns."""
+    return prepared(images, to).images
+
+
+def prepared(images: Images, to: ImageFormat) -> Prepared:
     """Convert images of any kind, size and colour to a network's format.
 
     A tensor that already has the network's number of channels and its size is only inverted if necessary; everything
     else, files of that size too, goes through :func:`fit`.
     """
     if isinstance(images, Tensor) and images.ndim == 4 and tuple(images.shape[1:]) == (to.channels, to.size, to.size):
-        return as_known(read(images)[0], to.background)
-    return torch.cat([fit(batch, to) for batch in read(images)])
+        [batch] = read(images)
+        return Prepared(as_known(batch, to.background), is_opposite(batch, to.background))
+    batches = read(images)
+    inverted = torch.cat([is_opposite(batch, to.background) for batch in batches])
+    return Prepared(torch.cat([fit(batch, to) for batch in batches]), inverted)
 
 
 def read(images: Images) -> list[Float[Tensor, "_ _ _ _"]]:

@@ -53,8 +53,6 @@ class Card:
         classes = tuple(map(str, content["classes"]))
         names = ("name", "task", "command", "licence", "frame", "background", "convention")
         texts = {key: content[key] for key in names if key in content}
-        if "ground" in content:  # what files of version 0.1 call the background
-            texts.setdefault("background", content["ground"])
         return cls(
             **{"name": name, "task": f"classifies {len(classes)} classes and says how they are rotated", **texts},
             data=str(content["data"]),

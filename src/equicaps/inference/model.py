@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from equicaps._tensor_files import checksum
 from equicaps.groups import SO2
 from equicaps.images.ahead import Room, ahead
-from equicaps.images.background import is_opposite
-from equicaps.images.preparation import ImageFormat, Images, fit, prepare, read, read_batch, square
+from equicaps.images.preparation import ImageFormat, Images, prepare, prepared, read_batch, square
 from equicaps.images.rotation import rotate
 from equicaps.inference.card import Card
 from equicaps.inference.prediction import Answer, Prediction
@@ -90,7 +89,8 @@ class PoseModel(nn.Module):
                 tensors of bytes or floats in [0, 1] with shape (h, w), (n, h, w) or (n, c, h, w).
             batch_size: how many images pass through the network at once.
         """
-        return self.interpret(self._classify(self.prepare(images), batch_size))
+        ready = prepared(images, self.format)
+        return replace(self.interpret(self._classify(ready.images, batch_size)), inverted=ready.inverted)
 
     def predict_files(
         self, paths: Iterable[Path | str], *, batch_size: int = BATCH, workers: int = WORKERS
@@ -140,8 +140,8 @@ class PoseModel(nn.Module):
 
     def _open(self, source: Source) -> Opened:
         """Read a file in the network's format."""
-        [image] = read(source)
-        return Opened(fit(image, self.format), bool(is_opposite(image, self.card.background)))
+        ready = prepared(source, self.format)
+        return Opened(ready.images, bool(ready.inverted))
 
     def fingerprint(self) -> str:
         """A checksum of all that answers depend on: weights, architecture, and what the card says about images."""

@@ -57,7 +57,8 @@ def background(images: Float[Tensor, "batch channels height width"]) -> Float[Te
     it, and where an object touches the border it takes more than half of it to count.
     """
     sides = (images[..., 0, :], images[..., -1, :], images[..., 1:-1, 0], images[..., 1:-1, -1])
-    border = torch.cat(sides, -1).sort(-1).values
+    border = images.flatten(-2) if 1 in images.shape[-2:] else torch.cat(sides, -1)  # a line is all border
+    border = border.sort(-1).values
     return border[..., (border.shape[-1] - 1) // 2, None, None]
 
 

@@ -12,7 +12,7 @@ from equicaps.training.config import Budget, TrainConfig
 from equicaps.training.evaluation import AnyAngle, Evaluation, LookOnce
 
 PIXELS_PER_SECOND = 200 * 32**2
-"""The pixels that one thread trains on in a second, roughly: enough to choose a side before the first step."""
+"""The pixels that one thread trains on in a second, with `steerable`, roughly: enough to choose a side in advance."""
 ENOUGH_VIEWS = 30
 """How often each image of a folder should be seen."""
 FEWEST_WATCHED = 20
@@ -36,8 +36,8 @@ def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
     """Load a data set, or a folder of images, and build a network for it.
 
     With two views of each image, they are rotated by any angle; single views are not rotated. A tenth of the training
-    images, at most as many as an evaluation looks at, is held back to watch the training; the test images are looked at
-    once, at its end. Of very few images none is held back.
+    images, at most as many as an evaluation looks at, is held back to watch the training; the images that it is tested
+    on are looked at once, at its end. Of very few images none is held back.
 
     Args:
         data: the name of a data set, or a folder of classes.
@@ -48,8 +48,9 @@ def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
     training, held_out = load_training_splits(data, size=side)
     test: Evaluation = AnyAngle(held_out, side)
     count = min(len(training) // 10, config.intervals.evaluation_images or len(training))
-    if count >= FEWEST_WATCHED:
-        training, watched = training.hold_back(count)
+    rest, watched = training.hold_back(count)
+    if len(watched) >= FEWEST_WATCHED:
+        training, config = rest, config.changed({"intervals.evaluation_images": len(watched)})
         evaluation: Evaluation = LookOnce(AnyAngle(watched, side), test)
     else:
         evaluation, config = test, config.changed({"intervals.evaluations": 1})
@@ -76,7 +77,8 @@ def image_side(data: str, model: Architecture, size: int | None, budget: Budget)
     smallest, largest = SIDES
     found = survey(data)
     near = min(max(found.side, smallest), largest)
-    if budget.minutes is not None:
-        affordable = math.sqrt(60 * budget.minutes * PIXELS_PER_SECOND / (ENOUGH_VIEWS * found.images))
-        near = max(smallest, min(near, int(affordable)))
-    return min(reversed(legal_sizes(grid, near)), key=lambda side: abs(side - near))
+    nearest = min(reversed(legal_sizes(grid, near)), key=lambda side: abs(side - near))
+    if budget.minutes is None:
+        return nearest
+    affordable = int(math.sqrt(60 * budget.minutes * PIXELS_PER_SECOND / (ENOUGH_VIEWS * found.images)))
+    return min(nearest, legal_sizes(grid, max(smallest, affordable))[0])
