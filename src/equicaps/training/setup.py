@@ -51,5 +51,10 @@ def image_side(data: str, model: Architecture, size: int | None) -> int:
     """
     if size is None:
         return model.image_size if data in NAMES else FOLDER_SIZE
+    return legal_side(model, size)
+
+
+def legal_side(model: Architecture, side: int) -> int:
+    """``side`` or the next above it at which the preset of ``model`` is exact under quarter turns."""
     make, options = PRESETS[model.preset]
-    return legal_sizes(make(**options).grid, size)[-1]  # type: ignore[arg-type] # bools and an order
+    return legal_sizes(make(**options).grid, side)[-1]  # type: ignore[arg-type] # bools and an order
