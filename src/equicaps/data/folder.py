@@ -133,9 +133,9 @@ def is_table(path: Path) -> bool:
     return path.suffix.lower() == ".csv" and path.is_file()
 
 
-def _divided(root: Path, files: Files, test_fraction: float, seed: int) -> tuple[dict[str, Files], str, list[str]]:
+def _divided(root: Path, given: Files, test_fraction: float, seed: int) -> tuple[dict[str, Files], str, list[str]]:
     """Each class divided by a hash of the files' names; how, and remarks."""
-    whole, remarks = _without_copies(root, {"": files})
+    whole, remarks = _without_copies(root, {"": given})
     classes = whole[""]
     train, test = {}, {}
     for name, files in classes.items():

@@ -66,19 +66,27 @@ def image_side(data: str, model: Architecture, size: int | None, budget: Budget)
 
     With ``size``, that or the next one above. Without, that of ``model`` for a data set by name; for a folder the one
     nearest to its images' own, or a smaller one if the budget would not suffice to see each image
-    :data:`ENOUGH_VIEWS` times. Images are never enlarged: smaller ones are padded.
+    :data:`ENOUGH_VIEWS` times. Images that are smaller than that are padded.
     """
-    make, options = PRESETS[model.preset]
-    grid = make(**options).grid  # type: ignore[arg-type] # bools and an order
     if size is not None:
-        return legal_sizes(grid, size)[-1]
+        return legal_side(model, size)
     if data in NAMES:
         return model.image_size
     smallest, largest = SIDES
     found = survey(data)
     near = min(max(found.side, smallest), largest)
-    nearest = min(reversed(legal_sizes(grid, near)), key=lambda side: abs(side - near))
+    nearest = min(reversed(_legal(model, near)), key=lambda side: abs(side - near))
     if budget.minutes is None:
         return nearest
     affordable = int(math.sqrt(60 * budget.minutes * PIXELS_PER_SECOND / (ENOUGH_VIEWS * found.images)))
-    return min(nearest, legal_sizes(grid, max(smallest, affordable))[0])
+    return min(nearest, _legal(model, max(smallest, affordable))[0])
+
+
+def legal_side(model: Architecture, side: int) -> int:
+    """``side`` or the next above it at which the preset of ``model`` is exact under quarter turns."""
+    return _legal(model, side)[-1]
+
+
+def _legal(model: Architecture, near: int) -> list[int]:
+    make, options = PRESETS[model.preset]
+    return legal_sizes(make(**options).grid, near)  # type: ignore[arg-type] # bools and an order
