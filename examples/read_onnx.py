@@ -48,7 +48,7 @@ def background(pixels: np.ndarray) -> np.ndarray:
 
 
 def centred(pixels: np.ndarray, side: int) -> np.ndarray:
-    """Pad with the background evenly on all sides; to add an odd number of rows or columns, average neighbours first."""
+    """Pad evenly with the background; to add an odd number of rows or columns, average neighbours first."""
     colour = background(pixels)
     pixels = pixels - colour
     for axis in (0, 1):
