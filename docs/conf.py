@@ -49,6 +49,7 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
 add_module_names = False
+strip_signature_backslash = True  # otherwise the underscore of `classes_` is taken for a link
 maximum_signature_line_length = 90
 napoleon_use_ivar = True
 

@@ -12,35 +12,51 @@ from PIL import Image, ImageOps
 
 
 # --8<-- the program
-def prepare(path: str, channels: int, frame: int, side: int) -> np.ndarray:
+def prepare(path: str, channels: int, frame: int, side: int, known: str) -> np.ndarray:
     """The image as the network takes it: padded to a square, resized to the frame if needed, padded to the side."""
     pixels = read(path)
-    if channels == 1:
-        pixels = pixels @ np.array([[0.299], [0.587], [0.114]], dtype=np.float32)
+    brightness = np.median(background(pixels))
+    if (known == "dark" and brightness > 2 / 3) or (known == "bright" and brightness < 1 / 3):
+        pixels = 1 - pixels
     pixels = centred(pixels, max(pixels.shape[:2]))
     if len(pixels) != frame:
         planes = [Image.fromarray(plane) for plane in pixels.transpose(2, 0, 1)]
         pixels = np.stack([plane.resize((frame, frame), Image.Resampling.BILINEAR) for plane in planes], -1)
+    if channels == 1:
+        pixels = pixels @ np.array([[0.299], [0.587], [0.114]], dtype=np.float32)
     return centred(pixels, side).transpose(2, 0, 1)
 
 
 def read(path: str) -> np.ndarray:
-    """Red, green and blue in [0, 1], rotated according to the EXIF data, black where the image is transparent."""
+    """Red, green and blue in [0, 1], rotated according to the EXIF data; transparent images on black or white."""
     image = ImageOps.exif_transpose(Image.open(path))
     if image.mode.startswith("I"):  # 16-bit grey
         return np.stack([np.asarray(image, dtype=np.float32) / 65535] * 3, -1)
     values = np.asarray(image.convert("RGBA"), dtype=np.float32) / 255
-    return values[..., :3] * values[..., 3:]  # transparent parts are black
+    colours, opacity = values[..., :3], values[..., 3:]
+    dark = opacity.any() and np.average(colours.mean(-1), weights=opacity[..., 0]) < 0.4
+    return colours * opacity + np.float32(dark) * (1 - opacity)
+
+
+def background(pixels: np.ndarray) -> np.ndarray:
+    """The median of the outermost pixels in every channel; of an even number, the lower one."""
+    height, width, channels = pixels.shape
+    inside = np.zeros((height, width), dtype=bool)
+    inside[1:-1, 1:-1] = True
+    border = np.sort(pixels[~inside].reshape(-1, channels), axis=0)
+    return border[(len(border) - 1) // 2]
 
 
 def centred(pixels: np.ndarray, side: int) -> np.ndarray:
-    """Pad with black equally on all sides. To add an odd number of rows or columns, average neighbours first."""
+    """Pad evenly with the background; to add an odd number of rows or columns, average neighbours first."""
+    colour = background(pixels)
+    pixels = pixels - colour
     for axis in (0, 1):
         if (side - pixels.shape[axis]) % 2:
             around = np.pad(pixels, [(1, 1) if each == axis else (0, 0) for each in range(3)])
             pixels = (np.delete(around, 0, axis) + np.delete(around, -1, axis)) / 2
     rows, columns = ((side - length) // 2 for length in pixels.shape[:2])
-    return np.pad(pixels, ((rows, rows), (columns, columns), (0, 0)))
+    return np.pad(pixels, ((rows, rows), (columns, columns), (0, 0))) + colour
 
 
 def main(model: str, *paths: str) -> None:
@@ -48,7 +64,7 @@ def main(model: str, *paths: str) -> None:
     notes = session.get_modelmeta().custom_metadata_map
     classes, zeros, frame = json.loads(notes["classes"]), np.array(json.loads(notes["zeros"])), int(notes["frame"])
     _, channels, side, _ = session.get_inputs()[0].shape
-    images = np.stack([prepare(path, channels, frame, side) for path in paths])
+    images = np.stack([prepare(path, channels, frame, side, notes["background"]) for path in paths])
 
     scores, _agreements, poses = session.run(["scores", "agreements", "poses"], {"images": images})
     best, rows = scores.argmax(-1), np.arange(len(images))

@@ -10,16 +10,16 @@ from equicaps.models import Architecture, GroupCapsNet
 from equicaps.training import Budget, TrainConfig
 
 
-def save_network(path, preset="steerable", weights=None):
+def save_network(path, preset="steerable", weights=None, mirror="distinguish"):
     torch.manual_seed(0)
-    network = GroupCapsNet.from_preset(preset)
+    network = GroupCapsNet.from_preset(preset, mirror=mirror)
     digits = embedded_digits("train").take(slice(0, 64))
     ready = rotate(digits.images, torch.zeros(64), 32)
     network.train()(ready)
     if weights is not None:
         network.load_state_dict(weights)
     zeros = class_zeros(network.eval(), ready, digits.labels, classes=10)
-    config = TrainConfig(Budget(steps=1), Architecture(preset)).to_dict()
+    config = TrainConfig(Budget(steps=1), Architecture(preset, mirror=mirror)).to_dict()
     card = {"config": config, "classes": list("0123456789"), "data": "a few digits", "figures": {"accuracy": 10.0},
             "zeros": zeros, "frame": 28, "licence": "MIT", "task": "tells [digits]"}  # fmt: skip
     save_model(path, network, card)

@@ -28,7 +28,7 @@ RINGS = {
         "testing",
     ),
     "road": ("_files", "_tensor_files", "images", "data", "inference", "training"),
-    "application": ("drawing", "serve", "cli"),
+    "application": ("drawing", "sklearn", "serve", "cli"),
 }
 """From the innermost room to the outermost: a room may import those before it."""
 LEVEL = {name: level for level, name in enumerate(name for ring in RINGS.values() for name in ring)}
@@ -198,7 +198,7 @@ def lines(ring):
 
 
 def test_the_mathematics_stays_small():
-    assert lines("mathematics") < 6100
+    assert lines("mathematics") < 6200
     assert lines("application") < lines("road")
 
 

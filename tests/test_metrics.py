@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from equicaps.groups import SO2
 from equicaps.metrics import accuracy, balanced_accuracy, exactness, pose_errors, wilson_interval
 from equicaps.models import CapsOutput
 from equicaps.training.evaluation import evaluate
@@ -69,6 +70,34 @@ def test_exactness_measures_what_changes():
         )
 
     assert exactness(bad, images).scores > 1
+
+
+def test_exactness_measures_what_mirroring_changes():
+    """The direction to the centre of mass is mirrored; at 30 degrees from it, or with a mark on one side, it is not."""
+    images, _ = blobs()
+    images = images * torch.rand_like(images)
+    good = exactness(brightest_side, images, mirrored=True)
+    assert good.predictions_changed == 0
+    assert max(good.scores, good.activations, good.poses) < 1e-4
+    assert good.images == len(images)
+    assert good.poses_defined == 100
+
+    def turned(x):
+        angle = torch.deg2rad(torch.tensor([30.0]))
+        return brightest_side(x)._replace(poses=SO2().compose(SO2().exp(angle), brightest_side(x).poses))
+
+    assert exactness(turned, images).poses < 1e-4
+    assert exactness(turned, images, mirrored=True).poses > 0.5
+
+    mark = torch.rand(28, 28)
+
+    def marked(x):
+        """A pattern compared at four angles: rotations do not change the sum."""
+        found = sum((torch.rot90(x, quarters, (-2, -1)) * mark).sum((1, 2, 3)) for quarters in range(4))
+        return brightest_side(x)._replace(scores=torch.stack((found, 0 * found), -1))
+
+    assert exactness(marked, images).scores < 1e-4
+    assert exactness(marked, images, mirrored=True).scores > 0.01
 
 
 @pytest.mark.parametrize(

@@ -74,12 +74,14 @@ def contact_sheet(pairs: Sequence[Pair]) -> Image.Image:
 
 
 def _visible(picture: Image.Image) -> Image.Image:
-    """The picture in RGB on a black background, as the network sees it."""
+    """The picture in RGB, laid on black or white where it is transparent, as the network sees it."""
     if picture.mode.startswith("I"):
         return Image.fromarray((np.asarray(picture).clip(0, 65535) / 257).astype(np.uint8)).convert("RGB")
     if "A" in picture.getbands() or "transparency" in picture.info:
-        above = picture.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", above.size, (0, 0, 0, 255)), above).convert("RGB")
+        from equicaps.images.decode import pixels
+
+        seen = pixels(picture).expand(3, -1, -1).permute(1, 2, 0)
+        return Image.fromarray((seen * 255).round().byte().numpy())
     return picture.convert("RGB")
 
 

@@ -1,11 +1,11 @@
-"""Metrics: the accuracy of both outputs, the pose error, and the exactness under quarter turns."""
+"""Metrics: the accuracy of both outputs, the pose error, and the exactness under quarter turns and mirroring."""
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from equicaps.functional import Capsules
@@ -20,6 +20,7 @@ UNDEFINED = 180.0
 """The error in degrees that an undefined pose counts as."""
 
 Network = Callable[[Tensor], CapsOutput]
+R = TypeVar("R")
 
 
 class Accuracy(NamedTuple):
@@ -39,7 +40,7 @@ class PoseError(NamedTuple):
 
 
 class Exactness(NamedTuple):
-    """The largest changes of a network's output under quarter turns, of poses only where they are defined."""
+    """The largest changes of a network's output, apart from the expected ones of poses, where these are defined."""
 
     images: int
     predictions_changed: int
@@ -51,7 +52,7 @@ class Exactness(NamedTuple):
 
 
 class LayerExactness(NamedTuple):
-    """The largest deviations of one layer's capsules from the rotated capsules under quarter turns."""
+    """The largest deviations of one layer's capsules from the rotated or mirrored capsules."""
 
     activations: float
     """The deviation relative to the layer's largest activation."""
@@ -120,23 +121,39 @@ def class_zeros(
     return zeros
 
 
-def quarter_turns(capsules: Capsules, quarters: int) -> Capsules:
-    """Rotate capsules on a grid by quarter turns: both their positions and their poses."""
-    poses, activations = capsules
-    angle = torch.tensor([quarters * torch.pi / 2], dtype=poses.dtype, device=poses.device)
-    moved = torch.rot90(poses, quarters, (2, 3))
-    return Capsules(SO2().compose(SO2().exp(angle), moved), torch.rot90(activations, quarters, (2, 3)))
+def quarter_turns(capsules: Capsules, quarters: int, *, mirrored: bool = False) -> Capsules:
+    """Rotate capsules on a grid by quarter turns, both positions and poses; with ``mirrored``, mirror them first."""
+    poses, activations = (move_grid(maps, quarters, mirrored=mirrored) for maps in capsules)
+    return Capsules(_move_poses(poses, quarters, mirrored), activations)
+
+
+def move_grid(
+    maps: Shaped[Tensor, "batch channels height width *d"], quarters: int, *, mirrored: bool
+) -> Shaped[Tensor, "batch channels h w *d"]:
+    """Rotate maps by quarter turns; with ``mirrored``, exchange left and right first."""
+    return torch.rot90(maps.flip(3) if mirrored else maps, quarters, (2, 3))
+
+
+def _move_poses(poses: Float[Tensor, "*batch 2"], quarters: int, mirrored: bool) -> Float[Tensor, "*batch 2"]:
+    """The poses of a moved image: mirroring takes the direction (x, y) to (-x, y)."""
+    if mirrored:
+        poses = poses * poses.new_tensor([-1.0, 1.0])
+    return SO2().compose(SO2().exp(poses.new_tensor([quarters * torch.pi / 2])), poses)
 
 
 @torch.no_grad()
-def exactness(network: Network, images: Float[Tensor, "n channels height width"], *, batch: int = 250) -> Exactness:
-    """Measure how much a network's output changes when images are rotated by 90, 180 and 270 degrees."""
+def exactness(
+    network: Network, images: Float[Tensor, "n channels height width"], *, batch: int = 250, mirrored: bool = False
+) -> Exactness:
+    """Measure how much a network's output changes when images are rotated by 90, 180 and 270 degrees.
+
+    With ``mirrored``, they are mirrored first, and also compared without a rotation.
+    """
     check_not_empty("exactness", images)
     changed, defined_poses, worst = 0, [], torch.zeros(3, dtype=torch.float64)
-    for still, turned, quarters in _turned(network, images, batch):
+    for still, turned, quarters in _moved(network, images, batch, mirrored):
         changed += int((still.scores.argmax(-1) != turned.scores.argmax(-1)).sum())
-        angle = still.poses.new_tensor([quarters * torch.pi / 2])
-        expected = SO2().compose(SO2().exp(angle), still.poses)
+        expected = _move_poses(still.poses, quarters, mirrored)
         defined = (SO2().presence(still.poses) > 0.5).unsqueeze(-1)
         deviations = (
             (turned.scores - still.scores).abs().max(),
@@ -144,33 +161,32 @@ def exactness(network: Network, images: Float[Tensor, "n channels height width"]
             ((turned.poses - expected) * defined).abs().max(),
         )
         worst = torch.maximum(worst, torch.stack(deviations).double().cpu())
-        defined_poses.append(defined.double().mean().item() * len(defined))
+        defined_poses.append(defined.double().mean((1, 2)))
     scores, activations, poses = worst.tolist()
-    share = 100 * sum(defined_poses) / (3 * len(images))
+    share = 100 * torch.cat(defined_poses).mean().item()
     return Exactness(len(images), changed, scores, activations, poses, share)
 
 
 @torch.no_grad()
 def layer_exactness(
-    capsules: Callable[[Tensor], list[Capsules]], images: Float[Tensor, "n channels height width"], *, batch: int = 250
-) -> list[LayerExactness]:
+    capsules: Callable[[Tensor], list[Capsules]], images: Float[Tensor, "n channels height width"], *,
+    batch: int = 250, mirrored: bool = False,
+) -> list[LayerExactness]:  # fmt: skip
     """Measure how far every layer is from equivariance when images are rotated by 90, 180 and 270 degrees.
 
     Args:
         capsules: maps images to the capsules after every layer, such as ``network.capsules``.
         images: the images to rotate.
         batch: how many images to compute at once.
+        mirrored: mirror the images first, and also compare them without a rotation.
     """
     check_not_empty("layer_exactness", images)
     found = []
-    for x in images.split(batch):
-        still = capsules(x)
+    for still, turned, quarters in _moved(capsules, images, batch, mirrored):
         if not still:
             return []
-        for quarters in (1, 2, 3):
-            turned = capsules(torch.rot90(x, quarters, (-2, -1)))
-            expected = (quarter_turns(layer, quarters) for layer in still)
-            found.append(torch.stack(list(map(_layer_changes, turned, expected))))
+        expected = (quarter_turns(layer, quarters, mirrored=mirrored) for layer in still)
+        found.append(torch.stack(list(map(_layer_changes, turned, expected))))
     worst = torch.stack(found).amax(0)  # amax keeps NaN, which must not pass for 0
     return [LayerExactness(change / (largest or 1.0), poses) for change, largest, poses in worst.tolist()]
 
@@ -200,8 +216,9 @@ def _layer_changes(actual: Capsules, expected: Capsules) -> Float[Tensor, "3"]:
     return torch.stack((change, expected.activations.abs().max(), poses)).double()
 
 
-def _turned(network: Network, images: Tensor, batch: int) -> Iterator[tuple[CapsOutput, CapsOutput, int]]:
+def _moved(function: Callable[[Tensor], R], images: Tensor, batch: int, mirrored: bool) -> Iterator[tuple[R, R, int]]:
+    """What a function makes of the images and of the moved images, for each number of quarter turns that moves them."""
     for x in images.split(batch):
-        still = network(x)
-        for quarters in (1, 2, 3):
-            yield still, network(torch.rot90(x, quarters, (-2, -1))), quarters
+        still = function(x)
+        for quarters in range(0 if mirrored else 1, 4):
+            yield still, function(move_grid(x, quarters, mirrored=mirrored)), quarters

@@ -17,7 +17,6 @@ from equicaps.data.by_name import NAMES
 from equicaps.data.catalogue import CATALOGUE
 from equicaps.inference import SHIPPED
 from equicaps.models import PRESETS
-from equicaps.training.setup import FOLDER_SIZE
 
 CPU_SECONDS = 0.7
 
@@ -96,7 +95,8 @@ def test_help_shows_the_defaults_of_a_training():
         "consistency": str(DEFAULTS.objective.consistency),
         "spread": str(DEFAULTS.objective.spread),
         "reconstruction": str(DEFAULTS.objective.reconstruction),
-        "size": f"{DEFAULTS.model.image_size}, for folders {FOLDER_SIZE}",
+        "mirror": DEFAULTS.model.mirror,
+        "size": f"{DEFAULTS.model.image_size}, for folders near theirs",
         "device": DEFAULTS.hardware.device,
         "save_every": str(DEFAULTS.intervals.checkpoint_seconds / 60),
     }

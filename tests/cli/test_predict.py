@@ -34,30 +34,25 @@ def test_the_table_shows_both_outputs_and_the_convention(run, model_file, folder
         assert text in result.stdout
 
 
-def test_ink_on_paper_is_noticed_and_read_inverted(run, folder, tmp_path):
-    """By a model whose card tells its background; the note is no part of the JSON."""
+def test_ink_on_paper_is_read_inverted(run, folder, tmp_path):
+    """By a model that knows a dark background only; the note is no part of the JSON."""
     pixels = np.asarray(open_image(folder / "zero.png"))
     Image.fromarray(255 - pixels).save(tmp_path / "paper.png")
     words = ("--model", "digits-upright", "--json")
     both = run("predict", folder / "zero.png", tmp_path / "paper.png", *words)
-    expected, wrong = json.loads(both.stdout)["images"]
-    assert (expected["opposite_background"], wrong["opposite_background"]) == (False, True)
-    assert "1 of 2 images have a bright background" in both.stderr
+    expected, found = json.loads(both.stdout)["images"]
+    assert (expected["inverted"], found["inverted"]) == (False, True)
+    assert "1 of 2 images were inverted" in both.stderr
     assert "trained on images that are bright on dark background" in both.stderr
-    assert "Try again with --invert." in both.stderr
-    right = run("predict", tmp_path / "paper.png", "--invert", *words)
-    assert right.stderr == ""
-    [found] = json.loads(right.stdout)["images"]
     assert found["scores"] == pytest.approx(expected["scores"], abs=1e-3)
-    assert wrong["scores"] != pytest.approx(expected["scores"], abs=1e-3)  # control
-    assert "Leave out --invert" in run("predict", folder / "zero.png", "--invert", *words).stderr
+    assert run("predict", folder / "zero.png", *words).stderr == ""
 
 
-def test_where_the_ground_is_not_known_nothing_is_said_about_it(run, model_file, tmp_path):
+def test_a_model_that_knows_several_backgrounds_inverts_nothing(run, model_file, tmp_path):
     Image.new("L", (28, 28), 255).save(tmp_path / "paper.png")
     result = run("predict", tmp_path / "paper.png", "--model", model_file, "--json")
     assert result.stderr == ""
-    assert json.loads(result.stdout)["images"][0]["opposite_background"] is None
+    assert json.loads(result.stdout)["images"][0]["inverted"] is False
 
 
 def test_json_has_null_for_an_undefined_angle(run, model_file, tmp_path):

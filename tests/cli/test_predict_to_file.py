@@ -103,11 +103,11 @@ def test_a_terminal_shows_how_many_images_per_second(model_file, digits, tmp_pat
     assert "128/128" in result.stderr
 
 
-def test_an_opposite_background_is_noted(run, folder, tmp_path):
+def test_inverted_images_are_noted(run, folder, tmp_path):
     Image.new("L", (28, 28), 255).save(folder / "paper.png")
     result = run("predict", folder, "--model", "digits-upright", "--out", tmp_path / "answers.csv")
     assert result.exit_code == 0, result.output
-    assert "1 of 4 images have a bright background" in result.stderr
+    assert "1 of 4 images were inverted" in result.stderr
 
 
 @pytest.mark.parametrize("answers", ["table", "json", "file"])

@@ -17,9 +17,7 @@ def angle(monkeypatch):
 
     def pretend(degrees):
         answer = Answer("7", 1.0, degrees, "7", 1.0, {}, {})
-        monkeypatch.setattr(
-            "equicaps.PoseModel.predict_files", lambda model, files, invert: ((file, answer) for file in files)
-        )
+        monkeypatch.setattr("equicaps.PoseModel.predict_files", lambda model, files: ((file, answer) for file in files))
 
     return pretend
 
@@ -107,11 +105,10 @@ def test_ink_on_paper_is_set_upright_by_an_inverted_reading_and_stays_as_bright(
     paper = ImageOps.invert(open_image(folder / "turned.png"))
     paper.save(tmp_path / "paper.png")
     words = ("upright", tmp_path / "paper.png", "--quarter-turns", "--model", "digits-upright")
-    assert "Try again with --invert." in run(*words, "--out", tmp_path / "wrong").stderr
-    result = run(*words, "--invert", "--out", tmp_path / "right", "--json")
-    assert "note" not in result.stderr
+    result = run(*words, "--out", tmp_path / "right", "--json")
+    assert "1 of 1 images were inverted" in result.stderr
     [entry] = json.loads(result.stdout)["images"]
-    assert entry["opposite_background"] is False
+    assert entry["inverted"] is True
     assert entry["rotated_by"] == -90
     made = np.asarray(open_image(tmp_path / "right" / "paper.png"))
     np.testing.assert_array_equal(made, np.rot90(np.asarray(paper), -1))

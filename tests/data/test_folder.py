@@ -63,9 +63,7 @@ def test_other_sizes_are_scaled_and_padded_without_distortion(folder):
     save(folder / "cat" / "wide.png", (16, 8), 200)
     save(folder / "cat" / "small.png", (4, 4), 200)
     train, test = load_folder(folder)
-    assert train.note == (
-        "17 grey images in all, 2 of them resized to 8x8 from 4x4 or 16x8 (1 padded with black to a square)"
-    )
+    assert train.note == ("17 grey images in all, 2 of them resized to 8x8 from 4x4 or 16x8 (1 padded to a square)")
     pixels = torch.cat((train.images, test.images))
     wide = pixels[(pixels[:, 0, 4, 4] > 0.7) & (pixels[:, 0, 0, 0] == 0)]
     assert len(wide) == 1
@@ -246,7 +244,7 @@ def test_wrong_folders_are_explained(folder, tmp_path):
     with pytest.raises(UsageError, match=r"pets/bird holds no image \(.*\.png"):
         load_folder(folder)
     save(folder / "bird" / "one.png")
-    with pytest.raises(UsageError, match=r"pets/bird holds one image; at least two"):
+    with pytest.raises(UsageError, match=r"the class .bird. has one image; at least two"):
         load_folder(folder)
     with pytest.raises(UsageError, match=r"at least two classes .* found none"):
         load_folder(folder / "cat")

@@ -12,8 +12,9 @@ import pytest
 import equicaps
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("start", "guarantees", "image_sizes", "own_data", "own_group", "export", "gallery", "training", "conventions",
-         "architecture", "paper_map", "notebooks/standing_still", "notebooks/own_shapes", "api/index")  # fmt: skip
+PAGES = ("start", "guarantees", "image_sizes", "own_data", "own_group", "export", "gallery", "training", "sklearn",
+         "conventions", "architecture", "paper_map", "notebooks/standing_still", "notebooks/own_shapes",
+         "api/index")  # fmt: skip
 
 
 def build(source: Path, target: Path) -> subprocess.CompletedProcess[str]:

@@ -91,6 +91,25 @@ def test_basis_kernels_are_distinct_and_steerable(size, orders):
         assert not torch.allclose(turned, basis)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("orders", [(0, 1), (1, 2), (2, 3)])
+def test_real_weights_are_all_that_mirroring_allows(size, orders):
+    """K(S u) = S_M K(u) S_N, where S conjugates: about the x axis, so that rows of the window change places.
+
+    Of the kernels with complex weights, those with κ = 1 obey, and those with κ = i change their sign.
+    """
+    conjugate_out, conjugate_in = (torch.tensor([1.0, *[1.0, -1.0] * order]).double() for order in orders[::-1])
+    signs = conjugate_out[:, None, None, None] * conjugate_in[:, None, None]
+    real, complete = (steerable_basis(size, *orders, mirror) for mirror in ("ignore", "distinguish"))
+    torch.testing.assert_close(real.flip(-2), real * signs)
+    change = (complete.flip(-2) - complete * signs).flatten(1).norm(dim=1)
+    assert (change < 1e-12).sum() == len(real)
+    assert len(real) < len(complete) or (size, orders[0]) == (1, 0)  # a pixel says nothing about directions
+    torch.testing.assert_close(complete[change < 1e-12], real)
+    opposed = complete[change >= 1e-12]
+    torch.testing.assert_close(opposed.flip(-2), -opposed * signs)
+
+
 def quarter_turn(order):
     """The real matrix that multiplies order n by iⁿ."""
     matrix = torch.zeros(2 * order + 1, 2 * order + 1, dtype=torch.float64)

@@ -79,7 +79,7 @@ class Reader:
         return model.prepare([self._saved(np.rot90(array)), array])[1:]
 
     def predict_files(self, model, array):
-        return model._open(self._saved(array), invert=False)[0]
+        return model._open(self._saved(array))[0]
 
     def upright(self, model, array):
         return model.prepare(model.upright(self._saved(array)))

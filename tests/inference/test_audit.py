@@ -9,8 +9,10 @@ import torch
 import equicaps
 from equicaps.data import embedded_digits
 from equicaps.errors import UsageError
-from equicaps.inference import audit
+from equicaps.images import rotate
+from equicaps.inference import PoseModel, audit
 from equicaps.metrics import Exactness, LayerExactness
+from equicaps.models import Architecture, GroupCapsNet
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +57,40 @@ def test_each_layer_must_stay_below_the_limit(certificate, name, value):
     first, *rest = certificate.exact_layers
     found = replace(certificate, exact_layers=(first._replace(**{name: value}), *rest))
     assert [failure.split(" changes by")[0] for failure in found.failures] == ["layer 1"]
+
+
+@pytest.fixture(scope="module")
+def mirrored(digits):
+    """The certificate of an untrained network, with scores as small as those of a trained one."""
+    network = Architecture(mirror="ignore").build(seed=0)
+    network.train()(rotate(digits.images, torch.zeros(len(digits)), 32))
+    torch.nn.init.constant_(network.body.classes.norm.weight, 0.1)
+    return audit.audit(PoseModel(network, equicaps.load("digits-upright").card), digits, step=180)
+
+
+def test_a_network_that_ignores_mirroring_is_certified_to_do_so(mirrored, certificate, digits):
+    assert mirrored.holds
+    assert mirrored.exact_mirrored.images == 2 * len(digits)
+    assert 0 < mirrored.exact_mirrored.scores < audit.ALLOWED  # it rounds: 0 would mean that nothing was mirrored
+    assert mirrored.to_dict()["exact_mirrored"]["predictions_changed"] == 0
+    assert certificate.exact_mirrored is None
+    assert certificate.to_dict()["exact_mirrored"] is None
+
+
+def test_a_network_that_only_claims_to_ignore_mirroring_fails(digits, monkeypatch):
+    """Control."""
+    monkeypatch.setattr(GroupCapsNet, "ignores_mirror", True)
+    found = audit.audit(equicaps.load("digits-upright"), digits, step=180)
+    assert not found.holds
+    assert all("under mirroring" in failure for failure in found.failures)
+
+
+@pytest.mark.parametrize("name", ["scores", "activations", "poses"])
+@pytest.mark.parametrize("value", [audit.ALLOWED, torch.nan], ids=["limit", "NaN"])
+def test_each_output_must_stay_below_the_limit_under_mirroring(mirrored, name, value):
+    found = replace(mirrored, exact_mirrored=mirrored.exact_mirrored._replace(**{name: value}))
+    assert len(found.failures) == 1
+    assert "under mirroring" in found.failures[0]
 
 
 def test_a_changed_prediction_fails(certificate):

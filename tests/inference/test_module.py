@@ -4,6 +4,7 @@ import copy
 import io
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,14 +17,15 @@ from equicaps.data import embedded_digits
 from equicaps.images import rotate
 from equicaps.inference import Answer, Card, PoseModel, save_model
 from equicaps.inference.model_files import read_model
+from equicaps.metrics import class_zeros
 from equicaps.models import Architecture, CapsOutput, GroupCapsNet
 
 CLASSES = tuple("abcdefghij")
 
 
-def make_model(seed=0, preset="steerable", *, decoder=False):
+def make_model(seed=0, preset="steerable", *, decoder=False, mirror="distinguish"):
     """An untrained model with settled statistics."""
-    network = Architecture(preset, decoder=decoder).build(seed)
+    network = Architecture(preset, decoder=decoder, mirror=mirror).build(seed)
     network.train()(rotate(embedded_digits("train").images[:32], torch.zeros(32), 32))
     return PoseModel(network, Card("test", "", "", CLASSES, tuple(map(float, range(10))), frame=28))
 
@@ -168,6 +170,35 @@ def test_a_prediction_converts_to_json_with_none_for_missing_angles(model, image
     assert -180 < digit["angle"] <= 180
     assert empty["angle"] is None
     assert empty["confidence"] > 0
+
+
+@pytest.mark.parametrize("size", [(28, 28), (29, 36), (60, 41)], ids=str)
+def test_a_mirror_image_has_the_same_class_and_the_mirrored_angle(images, size):
+    """Mirroring takes the pose at α to 180° - α; from the zero z of its class, the angle r = α - z to 180° - 2z - r."""
+    model = make_model(mirror="ignore")
+    images = nn.functional.interpolate(images, size, mode="bilinear").clamp(0, 1)
+    original, mirrored = model.predict(images), model.predict(images.flip(-1))
+    assert torch.equal(mirrored.labels, original.labels)
+    torch.testing.assert_close(mirrored.confidence, original.confidence, rtol=0, atol=1e-4)
+    zeros = torch.tensor(model.card.zeros)[original.labels]
+    off = (mirrored.angles - (180 - 2 * zeros - original.angles) + 180) % 360 - 180
+    assert off.isfinite().any()
+    assert off.nan_to_num(0.0).abs().max() < 0.01
+    ordinary = make_model()
+    changes = ordinary.predict(images).output.scores - ordinary.predict(images.flip(-1)).output.scores
+    assert changes.abs().max() > 0.01
+
+
+def test_if_upright_objects_are_symmetric_mirroring_reverses_the_angle(images):
+    """Their poses lie on the axis of the mirror, z = 90° or -90°, so that 180° - 2z is 0°."""
+    model = make_model(mirror="ignore")
+    symmetric = model.prepare((images[:1] + images[:1].flip(-1)) / 2).expand(10, -1, -1, -1)
+    zeros = class_zeros(model.network, symmetric, torch.arange(10), classes=10)
+    assert [abs(zero) for zero in zeros] == pytest.approx([90] * 10, abs=0.01)
+    model.card = replace(model.card, zeros=tuple(zeros))
+    original, mirrored = model.predict(images), model.predict(images.flip(-1))
+    torch.testing.assert_close(mirrored.angles, -original.angles, rtol=0, atol=0.05)
+    assert original.angles.abs().max() > 5
 
 
 def test_a_network_without_poses_gives_no_angles_and_no_agreements(images):

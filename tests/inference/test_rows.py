@@ -13,7 +13,7 @@ from equicaps.inference.rows import FORMATS, as_row, check_format, columns, writ
 CLASSES = ("a", 'b, "c"', "ü")
 ANSWER = Answer(
     label="ü", confidence=0.1 + 0.2, angle=-12.5, agreed_label="a", agreement=1e-300,
-    scores=dict(zip(CLASSES, (1.0, -2.0, float("nan")), strict=True)), agreements=None, opposite_background=False,
+    scores=dict(zip(CLASSES, (1.0, -2.0, float("nan")), strict=True)), agreements=None, inverted=False,
 )  # fmt: skip
 WITHOUT_POSE = Answer("a", 1.0, None, None, None, dict.fromkeys(CLASSES, 0.0), None)
 ROWS = [
@@ -52,7 +52,7 @@ def test_what_is_written_is_read_again_to_the_last_bit(tmp_path, suffix):
 def test_a_row_says_what_the_answer_says():
     row = ROWS[0]
     assert (row["file"], row["label"], row["confidence"], row["angle"]) == ("plain.png", "ü", 0.1 + 0.2, -12.5)
-    assert (row["agreed_label"], row["agreement"], row["opposite_background"]) == ("a", 1e-300, False)
+    assert (row["agreed_label"], row["agreement"], row["inverted"]) == ("a", 1e-300, False)
     assert (row["score_a"], row['score_b, "c"'], row["score_ü"], row["error"]) == (1.0, -2.0, None, None)
 
 

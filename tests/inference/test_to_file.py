@@ -52,7 +52,7 @@ class Cheap:
     def __init__(self):
         self.asked = []
 
-    def __call__(self, model, images, *, invert):
+    def __call__(self, model, images):
         for name in images:
             self.asked.append(name)
             failure = OSError("broken") if name.startswith("3") else None
@@ -116,22 +116,24 @@ def test_killed_at_any_moment_it_continues_to_the_same_bytes_and_computes_nothin
 def test_what_differs_from_the_parts_is_said_and_replaced_only_on_demand(model, tmp_path):
     out = tmp_path / "answers.jsonl"
 
-    def interrupted(model, images, *, invert):
-        yield from itertools.islice(Cheap()(model, images, invert=invert), 2 * BATCH)
+    def interrupted(model, images):
+        yield from itertools.islice(Cheap()(model, images), 2 * BATCH)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         predict_to_file(model, IMAGES, out, engine=interrupted)
     other = load("digits-upright")
     for changed, message in (
-        ((model, IMAGES[:-1], False), r"image 133 132\.png there, none now\."),
-        ((model, [*IMAGES, "new.png"], False), r"image 134 none there, new\.png now\."),
-        ((model, ["x.png", *IMAGES[1:]], False), r"image 1 0\.png there, x\.png now\."),
-        ((model, IMAGES, True), r"other answers: invert False there, True now\. Run that command again to continue"),
-        ((other, IMAGES, False), r"model untrained \(\w{32}\) there, digits-upright \(\w{32}\) now\."),
+        ((model, IMAGES[:-1]), r"image 133 132\.png there, none now\."),
+        ((model, [*IMAGES, "new.png"]), r"image 134 none there, new\.png now\."),
+        ((model, ["x.png", *IMAGES[1:]]), r"image 1 0\.png there, x\.png now\."),
+        (
+            (other, IMAGES),
+            r"other answers: model untrained \(\w{32}\) there, digits-upright \(\w{32}\) now\. Run that command again",
+        ),
     ):
         with pytest.raises(UsageError, match=message):
-            predict_to_file(*changed[:2], out, invert=changed[2], engine=Cheap())
+            predict_to_file(*changed, out, engine=Cheap())
     assert predict_to_file(model, IMAGES, out, engine=Cheap()).found == 2 * BATCH  # all of them left it as it was
     with pytest.raises(KeyboardInterrupt):
         predict_to_file(model, IMAGES, out, engine=interrupted)
@@ -143,8 +145,8 @@ def test_a_missing_part_and_an_engine_that_stops_early_are_noticed(model, tmp_pa
     monkeypatch.setattr(parts, "PART_ROWS", BATCH)
     out = tmp_path / "answers.csv"
 
-    def lazy(model, images, *, invert):
-        return itertools.islice(Cheap()(model, images, invert=invert), 3 * BATCH)
+    def lazy(model, images):
+        return itertools.islice(Cheap()(model, images), 3 * BATCH)
 
     with pytest.raises(DamagedFileError, match="holds 96 answers, but there are 133 images"):
         predict_to_file(model, IMAGES, out, engine=lazy)
@@ -192,13 +194,6 @@ def test_the_answers_are_those_of_predict_files_and_bad_files_have_their_reason(
     assert {row["label"] for row in found} > {None}
 
 
-def test_inverted_images_have_other_answers(model, folder, tmp_path):
-    names = [str(folder / "001.png")]
-    for invert in (False, True):
-        predict_to_file(model, names, tmp_path / f"{invert}.jsonl", invert=invert)
-    assert rows(tmp_path / "False.jsonl") != rows(tmp_path / "True.jsonl")
-
-
 def test_the_network_answers_before_the_last_file_is_read(model, folder):
     """Decoding runs ahead, but only by two batches and by the one that is computed."""
     taken = []
@@ -208,7 +203,7 @@ def test_the_network_answers_before_the_last_file_is_read(model, folder):
             taken.append(number)
             yield str(folder / f"{number % BATCH:03}.png")
 
-    answers = on_this_machine(model, many(), invert=False)
+    answers = on_this_machine(model, many())
     next(answers)
     assert len(taken) == 3 * BATCH
     for _ in range(BATCH):

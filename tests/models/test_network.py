@@ -317,7 +317,7 @@ def test_explain_gives_the_output_and_the_capsules_of_every_layer(name):
 @pytest.mark.parametrize("layer", range(4))
 def test_the_papers_features_are_weighted_by_the_agreement_of_every_layer(layer):
     """Half of the agreement in a layer gives half of the scores, because there are no biases."""
-    body, images = network("paper").body, torch.rand(2, 1, 32, 32)
+    body, images = network("paper").body.eval(), torch.rand(2, 1, 32, 32)
     torch.nn.init.zeros_(body.classifier.bias)  # those of the normalisations are zero in a new network
     capsules = body.capsules(images)
     before = body.answer(images, capsules).scores

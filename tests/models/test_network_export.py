@@ -18,14 +18,15 @@ def images(n):
 
 
 @pytest.mark.usefixtures("plain")
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_is_a_torch_program_for_any_batch_size(name):
+@pytest.mark.parametrize(("name", "mirror"), [*((name, "distinguish") for name in PRESETS), ("steerable", "ignore")])
+def test_every_preset_is_a_torch_program_for_any_batch_size(name, mirror):
     from equicaps.inference.export import to_torch_export  # the plain ones
     from equicaps.models import PRESETS, GroupCapsNet, PaperConfig, PaperNet
 
     make, options = PRESETS[name]
     thin = make is PaperConfig  # fewer layers of the same operators, traced much faster
-    network = GroupCapsNet(PaperNet(make(widths=(4,), **options))) if thin else GroupCapsNet.from_preset(name)
+    whole = None if thin else GroupCapsNet.from_preset(name, mirror=mirror)
+    network = whole or GroupCapsNet(PaperNet(make(widths=(4,), **options)))
     network.train()(images(8))
     program = to_torch_export(network.eval()).module()
     for count in (1, 5):

@@ -62,17 +62,28 @@ MUTANTS = (
         ("images/test_augmentation.py",),
         ("rotations in one direction only", "(2 * drawn[0] - 1) * self.rotation", "drawn[0] * self.rotation"),
         ("placement misses the last pixel", "(drawn * (room + 1)).floor()", "(drawn * room).floor()"),
-        ("ink of the first channel only", "ink = images.amax(1, keepdim=True) > 0", "ink = images[:, :1] > 0"),
+        (
+            "ink of the first channel only",
+            "(images != background(images)).any(1",
+            "(images != background(images))[:, :1].any(1",
+        ),
     ),
     *mutants_of(
         "src/equicaps/images/background.py",
         ("images/test_background.py",),
-        ("corners of the border counted twice", "image[:, 1:-1, 0]", "image[:, :, 0]"),
+        ("opposite backgrounds exchanged", 'if known == "dark" else', 'if known == "bright" else'),
         (
-            "opposite backgrounds exchanged",
-            '(border > 0.5) == (background == "dark")',
-            '(border > 0.5) != (background == "dark")',
+            "one image decides about a set",
+            "(brightnesses < DARK).all()",
+            "(brightnesses < DARK).any()",
         ),
+        ("dark objects on black", "shown < DARK_OBJECT", "shown > DARK_OBJECT"),
+    ),
+    *mutants_of(
+        "src/equicaps/models/sizes.py",
+        ("images/test_background.py",),
+        ("corners of the border counted twice", "images[..., 1:-1, 0]", "images[..., :, 0]"),
+        ("padding with black", "F.pad(images, around), colour)", "F.pad(images, around), 0 * colour)"),
     ),
     *mutants_of(
         "src/equicaps/images/moments.py",

@@ -17,6 +17,15 @@ COMPARISONS = tuple(
 MUTANTS = (
     *mutants_of(
         "src/equicaps/inference/audit.py",
+        (
+            "inference/test_audit.py::test_a_network_that_ignores_mirroring_is_certified_to_do_so",
+            "inference/test_audit.py::test_a_network_that_only_claims_to_ignore_mirroring_fails",
+        ),
+        ("audit mirrors nothing", "both, mirrored=True", "both"),
+        ("audit forgives what mirroring changes", "if self.exact_mirrored else []", "if False else []"),
+    ),
+    *mutants_of(
+        "src/equicaps/inference/audit.py",
         ("inference/test_audit.py",),
         ("audit accepts the limit and NaN", "if not value < ALLOWED:", "if value > ALLOWED:"),
         ("audit accepts NaN in layers", "if not value < ALLOWED_IN_LAYERS", "if value >= ALLOWED_IN_LAYERS"),

@@ -197,8 +197,18 @@ MUTANTS: tuple[Mutant, ...] = (
         ("functional/test_steerable.py", "nn/test_steerable_capsules.py"),
         (
             "steerable phase of the wrong frequency",
-            "phase = torch.stack((torch.cos((m - n) * angle), torch.sin((m - n) * angle))) * profile",
-            "phase = torch.stack((torch.cos((m + n) * angle), torch.sin((m + n) * angle))) * profile",
+            "phase = torch.polar(profile, (m - n) * angle)",
+            "phase = torch.polar(profile, (m + n) * angle)",
+        ),
+        (
+            "complex weights although mirroring is ignored",
+            'for kappa in (1,) if mirror == "ignore" else (1, 1j):',
+            "for kappa in (1, 1j):",
+        ),
+        (
+            "imaginary weights where mirroring is ignored",
+            'for kappa in (1,) if mirror == "ignore" else (1, 1j):',
+            'for kappa in (1j,) if mirror == "ignore" else (1, 1j):',
         ),
         ("low-pass filter off centre", "torch.tensor([1.0, 3.0, 3.0, 1.0]", "torch.tensor([0.0, 4.0, 3.0, 1.0]"),
     ),
@@ -227,6 +237,20 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *mutants_of(
+        "src/equicaps/models/steerable.py",
+        ("models/test_mirror_images.py",),
+        (
+            "classes that distinguish mirror images",
+            "needs_pose=False, mirror=config.mirror",
+            "needs_pose=False",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/models/network.py",
+        ("models/test_mirror_images.py",),
+        ("wider layers that distinguish mirror images", '{"mirror": mirror, "blocks": WIDER}', '{"blocks": WIDER}'),
+    ),
+    *mutants_of(
         "src/equicaps/functional/planar_sweep.py",
         ("functional/test_planar_sweep.py", "functional/test_planar_routing.py"),
         (
@@ -246,9 +270,11 @@ MUTANTS: tuple[Mutant, ...] = (
         ("test_metrics.py",),
         (
             "exactness looks at one quarter turn only",
-            "            yield still, network(torch.rot90(x, quarters, (-2, -1))), quarters",
-            "            yield still, network(torch.rot90(x, 0, (-2, -1))), 0",
+            "            yield still, function(move_grid(x, quarters, mirrored=mirrored)), quarters",
+            "            yield still, function(move_grid(x, 0, mirrored=mirrored)), 0",
         ),
+        ("poses mirrored top to bottom", "poses.new_tensor([-1.0, 1.0])", "poses.new_tensor([1.0, -1.0])"),
+        ("nothing mirrored", "maps.flip(3) if mirrored else maps", "maps"),
     ),
     *mutants_of(
         "src/equicaps/functional/spline.py",
@@ -315,7 +341,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *mutants_of(
         "src/equicaps/functional/planes.py",
         ("functional/test_planes.py",),
-        ("pixels seen twice keep one gradient", "if ctx.once else zeros.index_add_", "if True else zeros.index_add_"),
+        ("pixels seen twice keep one gradient", "if once else zeros.index_add_", "if True else zeros.index_add_"),
         ("windows in the wrong places", "torch.argsort(kinds, stable=True)", "torch.arange(len(kinds)).flip(0)"),
     ),
     *mutants_of(

@@ -5,6 +5,7 @@ from equicaps.functional import Capsules
 from equicaps.groups import SO2
 from equicaps.metrics import quarter_turns
 from equicaps.nn.steerable_capsules import SteerableCapsules2d
+from equicaps.testing import grid_equivariance_error
 
 CASES = [
     {"kernel_size": 3},
@@ -38,6 +39,46 @@ def test_turns_with_the_input_exactly(case, method, quarters, dtype, tolerance):
     torch.testing.assert_close(turned.poses * defined, expected.poses * defined, **tolerance)
     only_moved = torch.rot90(run(capsules).poses, quarters, (2, 3))
     assert (turned.poses - only_moved).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("quarters", [0, 1])
+@pytest.mark.parametrize("method", ["forward", "vote"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_real_weights_mirror_with_the_input_exactly(case, method, quarters, dtype, tolerance):
+    """Poses are mirrored and activations stay, both in their new place; with complex weights they do not."""
+    layer, capsules = layer_and_input({**case, "mirror": "ignore"}, dtype)
+    found = grid_equivariance_error(getattr(layer, method), capsules, quarters, mirrored=True)
+    assert max(found.poses, found.activations) < tolerance["atol"]
+    assert found.control > 0.1
+    ordinary, capsules = layer_and_input(case, dtype)
+    found = grid_equivariance_error(getattr(ordinary, method), capsules, quarters, mirrored=True)
+    assert min(found.poses, found.activations) > 0.05
+
+
+@pytest.mark.parametrize("case", [{}, {"pool": True}, {"stride": 2, "kernel_size": 6, "padding": 2}], ids=str)
+def test_real_weights_mirror_with_an_image_and_its_border(case, dtype, tolerance):
+    layer = SteerableCapsules2d(3, 4, **{"kernel_size": 3, "in_order": 0, "mirror": "ignore", **case}).to(dtype)
+    image = Capsules(torch.zeros(2, 3, 12, 8, 2, dtype=dtype), torch.rand(2, 3, 12, 8, dtype=dtype))
+    layer(image)  # sets the running statistics
+    found = grid_equivariance_error(layer.eval(), image, mirrored=True)
+    assert max(found.poses, found.activations) < tolerance["atol"]
+    assert found.control > 0.1
+
+
+def test_poses_that_fade_are_mirrored_too():
+    """In float64, where no rounding hides it: the zero pose is its own mirror image."""
+    layer, (poses, activations) = layer_and_input({"kernel_size": 3, "mirror": "ignore"}, torch.float64)
+    faint = Capsules(poses, activations * 10 ** -torch.linspace(0, 6, 8).double())  # from left to right
+    assert (layer(faint).poses.norm(dim=-1) < 0.5).double().mean() > 0.3
+    found, expected = layer(quarter_turns(faint, 0, mirrored=True)), quarter_turns(layer(faint), 0, mirrored=True)
+    torch.testing.assert_close(found.poses, expected.poses, rtol=0, atol=1e-13)
+    torch.testing.assert_close(found.activations, expected.activations, rtol=0, atol=1e-13)
+
+
+def test_real_weights_are_about_half_as_many():
+    layers = [SteerableCapsules2d(3, 4, 5, mirror=mirror) for mirror in ("distinguish", "ignore")]
+    assert [layer.weight.shape[-1] for layer in layers] == [45, 24]
+    assert ["mirror images alike" in repr(layer) for layer in layers] == [False, True]
 
 
 def test_first_layer_reads_images_and_ignores_poses(dtype):
@@ -110,6 +151,7 @@ def test_at_given_poses_it_is_an_ordinary_convolution(dtype, tolerance):
         ({"in_capsules": 0}, "`in_capsules` must be at least 1"),
         ({"kernel_size": 2.5}, "`kernel_size` must be a whole number"),
         ({"padding": -1}, "`padding` must be a whole number, 0 or more, but is -1"),
+        ({"mirror": "break"}, "`mirror` must be one of 'distinguish', 'ignore', but is 'break'"),
         ({"in_order": 1.0}, r"`in_order` must be a whole number, 0 or more, but is 1\.0"),
     ],
 )

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from equicaps.functional import Routing
+from equicaps.functional import Capsules, Routing
 from equicaps.groups import SO2, SO3
 from equicaps.nn import GroupCapsules
-from equicaps.testing import assert_invariant, assert_left_equivariant, equivariance_error
+from equicaps.testing import assert_invariant, assert_left_equivariant, equivariance_error, grid_equivariance_error
 
 group = SO3()
 elements = group.random(5, generator=torch.Generator().manual_seed(0))
@@ -61,3 +61,34 @@ def test_undefined_poses_are_not_counted():
     layer = GroupCapsules(SO2(), 4, 2)
     error = equivariance_error(layer, SO2(), SO2().random(3, 4), torch.zeros(3, 4))
     assert error == (0.0, 0.0, 0.0)
+
+
+THIRTY = SO2().exp(torch.deg2rad(torch.tensor([30.0])))
+GRID_LAYERS = {
+    "unchanged": (lambda capsules: capsules, True, True),
+    "poses turned": (
+        lambda capsules: Capsules(SO2().compose(THIRTY, capsules.poses), capsules.activations),
+        True,
+        False,
+    ),
+    "moved": (lambda capsules: Capsules(*(maps.roll(1, 3) for maps in capsules)), False, False),
+    "tops marked": (lambda capsules: Capsules(capsules.poses, capsules.poses[..., 1]), False, True),
+}
+"""Layers on a grid, and whether they commute with quarter turns and with mirroring left to right."""
+
+
+@pytest.mark.parametrize(("layer", "rotates", "mirrors"), GRID_LAYERS.values(), ids=GRID_LAYERS)
+def test_layers_on_a_grid_are_measured_under_quarter_turns_and_mirroring(layer, rotates, mirrors):
+    capsules = Capsules(SO2().random(2, 3, 6, 4), torch.rand(2, 3, 6, 4))
+    for found, holds in (
+        (grid_equivariance_error(layer, capsules, 1), rotates),
+        (grid_equivariance_error(layer, capsules, mirrored=True), mirrors),
+        (grid_equivariance_error(layer, capsules, 3, mirrored=True), rotates and mirrors),
+    ):
+        assert (max(found.poses, found.activations) < 1e-5) == holds
+        assert found.control > 0.1
+
+
+def test_a_grid_that_is_not_moved_has_no_control():
+    capsules = Capsules(SO2().random(2, 3, 6, 4), torch.rand(2, 3, 6, 4))
+    assert grid_equivariance_error(lambda same: same, capsules).control < 1e-5

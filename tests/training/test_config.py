@@ -14,7 +14,7 @@ from equicaps.training import Budget, Hardware, Intervals, Optimiser, TrainConfi
 def test_a_config_survives_json():
     config = TrainConfig(
         Budget(epochs=2.5),
-        Architecture("paper", 3),
+        Architecture("steerable", 3, mirror="ignore"),
         Optimiser(ema=0.9, step_at=(0.1, 0.2)),
         Objective(spread=1.0),
         seed=7,
@@ -28,6 +28,12 @@ def test_a_config_of_an_older_version_is_read():
     older = config.to_dict()
     older["hardware"]["processes"] = 2
     assert TrainConfig.from_dict(older) == config
+
+
+def test_a_config_from_before_mirroring_could_be_ignored_is_read():
+    older = TrainConfig(Budget(steps=1)).to_dict()
+    del older["model"]["mirror"]
+    assert TrainConfig.from_dict(older).model.mirror == "distinguish"
 
 
 def test_settings_are_changed_by_the_names_of_the_recipe():

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from equicaps.cli.reporting import FAILED, fail, reported, settings_reported, warn_opposite_background
+from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import new_file, show_json, write
 from equicaps.data.by_name import load_test_split
 from equicaps.drawing import plot_certificate, require_plots
@@ -16,6 +16,7 @@ from equicaps.errors import MissingPackageError
 from equicaps.inference import load
 from equicaps.inference.audit import Certificate
 from equicaps.inference.audit import audit as measure
+from equicaps.metrics import Exactness
 
 
 def audit(checkpoint: str, data: str, images: int, step: int, out: Path | None, force: bool, as_json: bool) -> None:
@@ -30,9 +31,6 @@ def audit(checkpoint: str, data: str, images: int, step: int, out: Path | None, 
                 require_plots()
             except MissingPackageError as error:
                 raise MissingPackageError(f"{error} Or leave out --out.") from error
-    if chosen.background not in (None, model.card.background):
-        advice = "Invert the images first, or train on images like these."
-        warn_opposite_background(console, model, "most", advice)
     with reported(console):
         with console.status("") as status:
             certificate = measure(model, chosen, step=step, watch=lambda what: status.update(f"measuring: {what}"))
@@ -57,13 +55,9 @@ def _show(certificate: Certificate, targets: list[Path]) -> None:
         caption=f"{count:,} images as given and the same {count:,} rotated by random angles, each compared with itself "
         "rotated by 90, 180 and 270 degrees; the layers on some of them", caption_justify="left",
     )  # fmt: skip
-    figures = [f"{value:.1e}" for value in (exact.scores, exact.activations, exact.poses)]
-    table.add_row(
-        f"answer, {count:,} + {exact.images - count:,} images",
-        str(exact.predictions_changed),
-        *figures,
-        f"{exact.poses_defined:.0f} %",
-    )
+    _add_row(table, f"answer, {count:,} + {exact.images - count:,} images", exact)
+    if certificate.exact_mirrored:
+        _add_row(table, "answer, mirrored, then rotated", certificate.exact_mirrored)
     for number, layer in enumerate(certificate.exact_layers, 1):
         table.add_row(f"layer {number}", "", "", f"{layer.activations:.1e}", f"{layer.poses:.1e}")
     console.print(table, highlight=False)
@@ -84,3 +78,8 @@ def _show(certificate: Certificate, targets: list[Path]) -> None:
         console.print(table, highlight=False)
     for target in targets:
         typer.echo(f"wrote {target}")
+
+
+def _add_row(table: Table, name: str, exact: Exactness) -> None:
+    figures = [f"{value:.1e}" for value in (exact.scores, exact.activations, exact.poses)]
+    table.add_row(name, str(exact.predictions_changed), *figures, f"{exact.poses_defined:.0f} %")

@@ -12,6 +12,7 @@ from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import show_json
 from equicaps.data import Dataset, cache_folder, load_folder
 from equicaps.data.catalogue import CATALOGUE
+from equicaps.data.folder import is_table
 from equicaps.errors import UsageError
 
 
@@ -24,7 +25,7 @@ def data(name: str | None, as_json: bool) -> None:
     sets: list[Dataset] = []
     with settings_reported(console):
         if name not in CATALOGUE:
-            if not Path(name).is_dir():
+            if not Path(name).is_dir() and not is_table(Path(name)):
                 raise UsageError(f"{name!r} is neither a data set ({', '.join(CATALOGUE)}) nor a folder of images.")
             sets = list(load_folder(name))
     with reported(console):

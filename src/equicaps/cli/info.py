@@ -21,7 +21,8 @@ def info(checkpoint: str, as_json: bool) -> None:
     parameters, of_decoder = network.parameter_counts()
     preset = card.training.get("model", {}).get("preset", "")
     facts = {"preset": preset, "parameters": parameters, "decoder_parameters": of_decoder,
-             "image_size": network.image_size, "in_channels": network.body.config.in_channels}  # fmt: skip
+             "image_size": network.image_size, "in_channels": network.body.config.in_channels,
+             "mirror": "ignore" if network.ignores_mirror else "distinguish"}  # fmt: skip
     if as_json:
         show_json({**asdict(card), "network": facts})
         return
@@ -32,10 +33,11 @@ def info(checkpoint: str, as_json: bool) -> None:
     colours = "colour" if network.body.config.in_channels == 3 else "grey"
     rows = {
         "task": card.task,
-        "network": f"{preset}, {parameters:,} parameters, {colours} images of {size} (others are resized)",
+        "network": f"{preset}, {parameters:,} parameters, {colours} images of {size} (others are resized)"
+        + (", no difference between mirror images" if network.ignores_mirror else ""),
         "decoder": f"{of_decoder:,} more parameters, which predictions do not use" if of_decoder else "none",
         "data": card.data,
-        "background": BACKGROUNDS[card.background] if card.background else "unknown",
+        "background": BACKGROUNDS[card.background] if card.background else "any",
         "classes": ", ".join(card.classes),
         "figures": "\n".join(f"{name} {value:,.6g}" for name, value in card.figures.items()) or "none",
         "measured by": card.command or "its own training",

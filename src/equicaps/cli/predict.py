@@ -10,7 +10,7 @@ from rich.progress import track
 from rich.table import Table
 
 from equicaps.cli.predict_to_file import Request, write_answers
-from equicaps.cli.reporting import failures_reported, note_opposite_background, reported, settings_reported
+from equicaps.cli.reporting import failures_reported, note_inverted, reported, settings_reported
 from equicaps.cli.terminal import new_file, printable, show_json, write
 from equicaps.drawing import draw_pose
 from equicaps.errors import UsageError
@@ -24,7 +24,6 @@ from equicaps.inference.prediction import format_angle
 def predict(
     images: list[str],
     model: str,
-    invert: bool,
     save: Path | None,
     out: Path | None,
     workers: int | None,
@@ -39,7 +38,7 @@ def predict(
         with settings_reported(console):
             if save is not None:
                 raise UsageError("--save draws a picture of every image, and --out is for many images: choose one.")
-            request = Request(images, out, invert, workers, engine, address, force)
+            request = Request(images, out, workers, engine, address, force)
             trained = load(model)
         write_answers(console, trained, request, as_json)
         return
@@ -52,7 +51,7 @@ def predict(
         targets = _targets(files, save) if save else {}
     rows: list[tuple[Path, Answer]] = []
     failures: list[tuple[Path, OSError]] = []
-    answers = trained.predict_files(files, invert=invert, workers=workers or WORKERS)
+    answers = trained.predict_files(files, workers=workers or WORKERS)
     with reported(console):
         for file, answer in track(answers, "reading", len(files), console=console, disable=not console.is_terminal):
             if isinstance(answer, OSError):
@@ -66,8 +65,7 @@ def predict(
         show_json(_document(trained.card, rows, failures, targets))
     elif rows:
         _show(rows, trained.card.convention)
-    opposite = sum(bool(answer.opposite_background) for _, answer in rows)
-    note_opposite_background(console, trained, opposite, len(rows), invert)
+    note_inverted(console, trained, sum(answer.inverted for _, answer in rows), len(rows))
     failures_reported(console, failures)
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
 from rich.text import Text
 
-from equicaps.cli.reporting import FAILED, note_opposite_background, reported, say
+from equicaps.cli.reporting import FAILED, note_inverted, reported, say
 from equicaps.cli.terminal import new_file, printable, show_json
 from equicaps.errors import UsageError
 from equicaps.images.decode import is_remote, iterate_images
@@ -27,7 +27,6 @@ class Request:
 
     images: list[str]
     out: Path
-    invert: bool
     workers: int | None
     engine: Literal["local", "ray"]
     address: str | None
@@ -80,20 +79,20 @@ def write_answers(console: Console, model: PoseModel, request: Request, as_json:
         task = bar.add_task("", total=None)
         try:
             outcome = predict_to_file(
-                model, request.names(), request.out, invert=request.invert, force=request.force,
+                model, request.names(), request.out, force=request.force,
                 engine=request.chosen_engine(),
                 watch=lambda done, images: bar.update(task, completed=done, total=images),
             )  # fmt: skip
         except KeyboardInterrupt as error:
             raise KeyboardInterrupt("interrupted; run the same command again to continue.") from error
-    images, failed, opposite, found = outcome
+    images, failed, inverted, found = outcome
     if as_json:
         show_json({"model": model.card.name, "convention": model.card.convention, "file": str(request.out),
                    "images": images, "failed": failed})  # fmt: skip
     else:
         earlier = f", {found:,} of them found by an earlier run" if found else ""
         typer.echo(printable(f"{request.out}: answers for {images:,} images{earlier}"))
-    note_opposite_background(console, model, opposite, images - failed, request.invert)
+    note_inverted(console, model, inverted, images - failed)
     if failed:
         say(console, f"error: {failed:,} of {images:,} images could not be read; the column 'error' says why.")
         raise typer.Exit(FAILED)

@@ -67,6 +67,8 @@ class TrainingBar:
 def describe(row: Mapping[str, int | float]) -> str:
     """The figures of an evaluation in one line."""
     line = f"{row['images_seen']:>9,} images  {row['cpu_minutes']:6.2f} CPU-min  accuracy {row['accuracy']:6.2f} %  "
+    if "balanced_accuracy" in row:
+        line += f"mean of the classes {row['balanced_accuracy']:6.2f} %  "
     line += f"agreements {row['agreement_accuracy']:6.2f} %"
     if "pose_error_mean" in row:
         line += f"  pose error {row['pose_error_mean']:5.2f} / {row['pose_error_median']:4.2f}°"

@@ -48,21 +48,13 @@ def failures_reported(console: Console, failures: Sequence[tuple[Path, OSError]]
         raise typer.Exit(FAILED)
 
 
-def note_opposite_background(console: Console, model: PoseModel, count: int, images: int, invert: bool) -> None:
-    """Say how many images have a bright background where the model knows a dark one, or the other way round."""
-    if count:
-        advice = "Leave out --invert for them." if invert else "Try again with --invert."
-        warn_opposite_background(console, model, f"{count:,} of {images:,}", advice)
-
-
-def warn_opposite_background(console: Console, model: PoseModel, which: str, advice: str) -> None:
-    """The same about a whole set of images."""
-    if model.card.background:
-        theirs = "bright" if model.card.background == "dark" else "dark"
+def note_inverted(console: Console, model: PoseModel, count: int, images: int) -> None:
+    """Say how many images were inverted, because the model knows only the opposite background."""
+    if count and model.card.background:
         say(
             console,
-            f"note: {which} images have a {theirs} background, but the model was trained on images that are "
-            f"{BACKGROUNDS[model.card.background]}, so its answers mean little. {advice}",
+            f"note: {count:,} of {images:,} images were inverted for the model, which was trained on images that are "
+            f"{BACKGROUNDS[model.card.background]}.",
         )
 
 

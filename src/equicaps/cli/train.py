@@ -19,12 +19,12 @@ from equicaps.training import train as run
 from equicaps.training.checkpoint import has_checkpoint, saved_config
 from equicaps.training.distributed import choose_device
 from equicaps.training.log import RESULT
-from equicaps.training.setup import Setup, image_side, set_up
+from equicaps.training.setup import PIXELS_PER_SECOND, Setup, image_side, set_up
 
 DEFAULTS = TrainConfig(Budget(minutes=2.0), intervals=Intervals(evaluations=5, evaluation_images=500))
 """The settings that no option changes."""
 
-ENOUGH_VIEWS, ENOUGH_ACCURACY = 20, 90.0
+FEW_VIEWS, ENOUGH_ACCURACY = 20, 90.0
 """A training was too short if it saw each image less often and, in percent, classified fewer views correctly."""
 
 
@@ -48,6 +48,7 @@ def train(
     consistency: float | None,
     spread: float | None,
     reconstruction: float | None,
+    mirror: Literal["distinguish", "ignore"] | None,
     upright: bool,
     balance: bool,
     size: int | None,
@@ -70,6 +71,7 @@ def train(
             {
                 "budget": budget if any(value is not None for value in budget.values()) else None,
                 "model.preset": preset,
+                "model.mirror": mirror,
                 "model.decoder": bool(reconstruction) or None,
                 "optimiser.rate": rate,
                 "optimiser.schedule": schedule,
@@ -87,7 +89,7 @@ def train(
             }
         )
         if saved is None or size is not None:
-            config = config.changed({"model.image_size": image_side(data, config.model, size)})
+            config = config.changed({"model.image_size": image_side(data, config.model, size, config.budget)})
         choose_device(config.hardware.device)
     if processes > 1:
         with reported(console):
@@ -117,6 +119,10 @@ def _describe(console: Console, setup: Setup, out: Path, size: int | None) -> No
     )
     if setup.data.note:
         _say(console, setup.data.note)
+    minutes = setup.config.budget.minutes
+    if minutes is not None and model.preset == "steerable":
+        views = 60 * minutes * PIXELS_PER_SECOND / model.image_size**2 / len(setup.data)
+        _say(console, f"in {minutes:g} CPU-minutes each training image will be seen about {views:.0f} times")
     if size not in (None, model.image_size):
         _say(
             console,
@@ -143,9 +149,9 @@ def _report(console: Console, result: Result, out: Path, *, remark: str, as_json
 def _if_short(result: Result, images: int, accuracy: float | None) -> str:
     """Advice after a training that saw each image only a few times and does not classify even those correctly."""
     seen = result.images / images
-    if accuracy is None or accuracy >= ENOUGH_ACCURACY or seen >= ENOUGH_VIEWS:
+    if accuracy is None or accuracy >= ENOUGH_ACCURACY or seen >= FEW_VIEWS:
         return ""
-    minutes = math.ceil(result.cpu_minutes * ENOUGH_VIEWS / seen)
+    minutes = math.ceil(result.cpu_minutes * FEW_VIEWS / seen)
     return (
         f"note: this training was short: it saw each of its {images:,} images about {seen:.1f} times, and classified "
         f"{accuracy:.0f} % of the last ones correctly. Train longer in a new folder, for example with "

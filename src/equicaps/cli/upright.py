@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import track
 
 from equicaps._files import create_folder
-from equicaps.cli.reporting import failures_reported, note_opposite_background, reported, settings_reported
+from equicaps.cli.reporting import failures_reported, note_inverted, reported, settings_reported
 from equicaps.cli.terminal import new_file, same, show_json, write
 from equicaps.drawing import Pair, contact_sheet
 from equicaps.errors import UsageError
@@ -37,7 +37,6 @@ def upright(
     images: list[Path],
     out: Path,
     model: str,
-    invert: bool,
     tolerance: float,
     quarter_turns: bool,
     expand: bool,
@@ -58,7 +57,7 @@ def upright(
     done: list[Rotated] = []
     pairs: list[Pair] = []
     limit = 45.0 if quarter_turns else tolerance
-    answers = trained.predict_files(files, invert=invert)
+    answers = trained.predict_files(files)
     with reported(console):
         create_folder(out)
         for file, answer in track(answers, "rotating", len(files), console=console, disable=not console.is_terminal):
@@ -78,8 +77,7 @@ def upright(
         show_json(_document(trained, done, failures, sheet if pairs else None))
     elif done:
         _show(done, out, sheet)
-    opposite = sum(bool(entry.answer.opposite_background) for entry in done)
-    note_opposite_background(console, trained, opposite, len(done), invert)
+    note_inverted(console, trained, sum(entry.answer.inverted for entry in done), len(done))
     failures_reported(console, failures)
 
 
@@ -148,7 +146,7 @@ def _document(
         "images": [
             {"file": str(entry.file), "result": str(entry.target), "label": entry.answer.label,
              "confidence": entry.answer.confidence, "angle": entry.answer.angle, "rotated_by": entry.degrees,
-             "lossless": entry.lossless, "opposite_background": entry.answer.opposite_background}
+             "lossless": entry.lossless, "inverted": entry.answer.inverted}
             for entry in done
         ],
         "errors": [{"file": str(file), "error": str(problem)} for file, problem in failures],

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from equicaps.data.catalogue import CATALOGUE
 from equicaps.data.dataset import Dataset
-from equicaps.data.folder import Splits, load_folder
+from equicaps.data.folder import Splits, Survey, is_table, load_folder, survey_folder
 from equicaps.errors import NotFoundError
 from equicaps.images import ImageFormat
 
@@ -17,12 +17,17 @@ def load_training_splits(data: str, *, size: int) -> Splits:
 
     Args:
         data: one of :data:`NAMES`, or a folder of classes.
-        size: the side of a folder's images.
+        size: the largest side of a folder's images, which are reduced to it but never enlarged.
     """
     if data in NAMES:
         entry = CATALOGUE[data]
         return Splits(entry.load("train"), entry.load("valid" if "valid" in entry.parts else "test"))
-    return load_folder(_folder(data), size=size)
+    return load_folder(_folder(data), size=min(size, survey(data).side))
+
+
+def survey(data: str) -> Survey:
+    """The number and the median side of a folder's images."""
+    return survey_folder(_folder(data))
 
 
 def load_test_split(data: str, to: ImageFormat) -> Dataset:
@@ -38,6 +43,9 @@ def load_test_split(data: str, to: ImageFormat) -> Dataset:
 
 
 def _folder(data: str) -> Path:
-    if not Path(data).is_dir():
-        raise NotFoundError(f"{data!r} is neither a data set ({', '.join(NAMES)}) nor a folder of images.")
-    return Path(data)
+    path = Path(data).expanduser()
+    if not path.is_dir() and not is_table(path):
+        raise NotFoundError(
+            f"{data!r} is neither a data set ({', '.join(NAMES)}), nor a folder of images, nor a CSV file of them."
+        )
+    return path

@@ -81,6 +81,20 @@ class Dataset:
         drawn = torch.rand(count, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         return self.take(bounds[:-1] + (drawn * bounds.diff()).long())
 
+    def hold_back(self, count: int) -> tuple["Dataset", "Dataset"]:
+        """The set without about ``count`` images, and those, always the same ones.
+
+        Every class gives its share, rounded down, so that classes with fewer than ``len(self) / count`` images give
+        none.
+        """
+        generator = torch.Generator().manual_seed(0)
+        held = torch.zeros(len(self), dtype=torch.bool)
+        for label in range(len(self.classes)):
+            places = (self.labels == label).nonzero().flatten()
+            chosen = torch.randperm(len(places), generator=generator)[: count * len(places) // len(self)]
+            held[places[chosen]] = True
+        return self.take((~held).nonzero().flatten()), self.take(held.nonzero().flatten())
+
     def balanced(self) -> "Dataset":
         """The same images with rarer ones repeated until every class is as frequent as the most frequent one.
 

@@ -1,4 +1,4 @@
-"""A user's own images, in one folder for each class."""
+"""A user's own images, in one folder for each class or in a list."""
 
 import hashlib
 from collections import Counter
@@ -12,12 +12,17 @@ from torch import Tensor
 
 from equicaps._checks import is_printable
 from equicaps.data.dataset import Dataset
+from equicaps.data.table import read_table
 from equicaps.errors import NotFoundError, UsageError
-from equicaps.images.background import Background, background_of, border_brightness
+from equicaps.images.background import Background, background_of, brightness
 from equicaps.images.preparation import ImageFormat, fit, read, with_channels
 
 Files = Mapping[str, Sequence[Path]]
 """The image files of every class."""
+
+
+TEST_FRACTION = 0.2
+"""The fraction of each class that is held out for testing, where no folder ``test`` says which."""
 
 
 class Splits(NamedTuple):
@@ -27,16 +32,35 @@ class Splits(NamedTuple):
     test: Dataset
 
 
+class Survey(NamedTuple):
+    """What the headers of a folder's training images say."""
+
+    images: int
+    side: int
+    """The median of the longer sides."""
+
+
+def survey_folder(path: str | Path) -> Survey:
+    """Count the training images of :func:`load_folder` and measure their sizes, without decoding any."""
+    from equicaps.images.decode import image_size
+
+    parts, _, _ = _parts(Path(path).expanduser(), TEST_FRACTION, 0)
+    sizes = [max(image_size(file)) for files in parts["train"].values() for file in files]
+    return Survey(len(sizes), median_low(sorted(sizes)))
+
+
 def load_folder(
     path: str | Path,
     *,
     size: int | None = None,
     frame: int | None = None,
     channels: Literal[1, 3] | None = None,
-    test_fraction: float = 0.2,
+    test_fraction: float = TEST_FRACTION,
     seed: int = 0,
 ) -> Splits:
-    """Images in class folders: ``DATA/train/cat/*.png`` and ``DATA/test/cat/*.png``, or ``DATA/cat/*.png``.
+    """Images in class folders: ``DATA/train/cat/*.png`` and ``DATA/test/cat/*.png``, or ``DATA/cat/*.png``; or a list.
+
+    A list is a CSV file with the columns ``file`` and ``label``, see :func:`equicaps.data.table.read_table`.
 
     The classes are the names of the folders, sorted. Without a folder ``test``, each class is divided by a hash of the
     seed and the file's name, so that adding images does not move others between training and test. Images are padded
@@ -46,7 +70,7 @@ def load_folder(
     once, for the test set if one of them is there; the same image in another encoding is not noticed.
 
     Args:
-        path: the folder DATA.
+        path: the folder DATA, or a CSV file.
         size: side of the images; by default the median of their longer sides.
         frame: side to which images are resized before they are padded to ``size``; by default ``size`` itself.
         channels: 1 for grey, 3 for colour; by default colour if any image has colours.
@@ -55,12 +79,13 @@ def load_folder(
 
     Raises:
         DamagedFileError: an image cannot be read, or is too large to be read safely; the message names it.
-        UsageError: something is wrong with the folders; the message says what.
+        UsageError: something is wrong with the folders or the list; the message says what.
     """
     folder = Path(path).expanduser()
-    if not folder.is_dir():
+    if not folder.is_dir() and not is_table(folder):
         raise NotFoundError(
-            f"{folder} is not a folder; expected a folder that contains a folder of images for each class."
+            f"{folder} is not a folder; expected a folder that contains a folder of images for each class, or a CSV "
+            "file with the columns 'file' and 'label'."
         )
     if not 0 < test_fraction < 1:
         raise UsageError(f"load_folder: test_fraction must lie between 0 and 1, but is {test_fraction}.")
@@ -71,7 +96,7 @@ def load_folder(
     parts, how, remarks = _parts(folder, test_fraction, seed)
     classes = tuple(parts["train"])
     images, labels, note, background = _read(parts, classes, size, frame, channels)
-    if ignored := _ignored(folder):
+    if ignored := 0 if is_table(folder) else _ignored(folder):
         remarks.append(f"{ignored} files ignored that are not images")
     note = "; ".join((note, *remarks))
     names = {part: f"{name} ({part}{how})" for part in parts}
@@ -80,6 +105,10 @@ def load_folder(
 
 def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Files], str, list[str]]:
     """The files of both splits, how they were divided, and remarks on them."""
+    if is_table(folder):
+        table = read_table(folder)
+        parts, how, remarks = _divided(folder.parent, table.files, test_fraction, seed)
+        return parts, how, table.remarks + remarks
     given = [name for name in ("train", "test") if (folder / name).is_dir()]
     if given == ["test"]:
         raise UsageError(
@@ -95,21 +124,38 @@ def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Fil
         parts, remarks = _without_copies(folder, parts)
         return parts, "", remarks + _beside(folder, given)
     root = folder / "train" if given else folder
-    whole, remarks = _without_copies(root, {"": _classes(root)})
+    parts, how, remarks = _divided(root, _classes(root), test_fraction, seed)
+    return parts, how, remarks + (_beside(folder, given) if given else [])
+
+
+def is_table(path: Path) -> bool:
+    """Whether this is a list of images."""
+    return path.suffix.lower() == ".csv" and path.is_file()
+
+
+def _divided(root: Path, given: Files, test_fraction: float, seed: int) -> tuple[dict[str, Files], str, list[str]]:
+    """Each class divided by a hash of the files' names; how, and remarks."""
+    whole, remarks = _without_copies(root, {"": given})
     classes = whole[""]
     train, test = {}, {}
     for name, files in classes.items():
         if len(files) < 2:
             raise UsageError(
-                f"{root / name} holds one image; at least two different ones are needed, one of them for the test set."
+                f"{root}: the class {name!r} has one image; at least two different ones are needed, one of them for "
+                "the test set."
             )
-        drawn = {file: _drawn(seed, file.relative_to(root)) for file in files}
+        drawn = {file: _drawn(seed, _shown(file, root)) for file in files}
         count = sum(value < test_fraction for value in drawn.values())
         ordered = sorted(files, key=drawn.__getitem__)
         count = min(max(1, count), len(files) - 1)
         test[name], train[name] = sorted(ordered[:count]), sorted(ordered[count:])
     how = f", about {test_fraction:.0%} of each class for test, seed {seed}"
-    return {"train": train, "test": test}, how, remarks + (_beside(folder, given) if given else [])
+    return {"train": train, "test": test}, how, remarks
+
+
+def _shown(file: Path, root: Path) -> Path:
+    """The path relative to the root, if the file lies below it."""
+    return file.relative_to(root) if file.is_relative_to(root) else file
 
 
 def _drawn(seed: int, path: Path) -> float:
@@ -162,7 +208,7 @@ def _without_copies(folder: Path, parts: dict[str, Files]) -> tuple[dict[str, Fi
                 kept[part][name].append(file)
                 other, same = first.setdefault(contents[file], (name, file))
                 if other != name:
-                    contradictions.append(f"{same.relative_to(folder)} and {file.relative_to(folder)}")
+                    contradictions.append(f"{_shown(same, folder)} and {_shown(file, folder)}")
             if not kept[part][name]:
                 raise UsageError(f"{folder / part / name} holds only copies of test images; add other images.")
     remarks = [f"{copies} copies left out"] if copies else []
@@ -204,21 +250,22 @@ def _read(
     files = {part: [file for name in classes for file in parts[part][name]] for part in parts}
     sizes = [image_size(file) for part in files.values() for file in part]
     side = size or median_low(sorted(max(pair) for pair in sizes))
-    borders: list[float] = []
-    fitted = {part: [_fitted(file, side, frame or side, borders) for file in files[part]] for part in files}
+    backgrounds: list[Tensor] = []
+    to = (channels, side, frame or side)
+    fitted = {part: [_fitted(file, *to, backgrounds) for file in files[part]] for part in files}
     depth = channels or max(image.shape[1] for part in fitted.values() for image in part)
     images = {part: torch.cat([with_channels(image, depth) for image in fitted[part]]) for part in fitted}
     labels = {
         part: torch.tensor([label for label, name in enumerate(classes) for _ in parts[part][name]]) for part in parts
     }
-    return images, labels, _note(sizes, side, "colour" if depth == 3 else "grey"), background_of(borders)
+    return images, labels, _note(sizes, side, "colour" if depth == 3 else "grey"), background_of(torch.cat(backgrounds))
 
 
-def _fitted(file: Path, side: int, frame: int, borders: list[float]) -> Tensor:
-    """One image, prepared as for a prediction, in its own colours; appends the brightness of its border."""
+def _fitted(file: Path, channels: int | None, side: int, frame: int, backgrounds: list[Tensor]) -> Tensor:
+    """One image, prepared as for a prediction, by default in its own colours; appends its background's brightness."""
     [image] = read(file)
-    borders.append(border_brightness(image[0]))
-    return fit(image, ImageFormat(image.shape[1], side, frame))
+    backgrounds.append(brightness(image))
+    return fit(image, ImageFormat(channels or image.shape[1], side, frame))
 
 
 def _note(sizes: Sequence[tuple[int, int]], side: int, colours: str) -> str:
@@ -232,4 +279,4 @@ def _note(sizes: Sequence[tuple[int, int]], side: int, colours: str) -> str:
     which = "each" if len(changed) == count else f"{len(changed)} of them"
     note = f"{count} {colours} images in all, {which} resized to {side}x{side} from {origin}"
     padded = sum(width != height for width, height in sizes)
-    return f"{note} ({padded} padded with black to a square)" if padded else note
+    return f"{note} ({padded} padded to a square)" if padded else note

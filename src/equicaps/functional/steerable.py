@@ -10,14 +10,18 @@ series costs no exactness.
 """
 
 import math
+from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Complex, Float
 from torch import Tensor
 from torch.nn import functional as F
 
 from equicaps.functional.capsules import Capsules
 from equicaps.numerics import VANISHING_KERNEL, saturating_inverse
+
+Mirror = Literal["distinguish", "ignore"]
+"""Whether an object and its mirror image may get different features, or always get the same."""
 
 
 def moments(capsules: Capsules, order: int) -> Float[Tensor, "batch channels height width"]:
@@ -66,11 +70,16 @@ def _channels_last(maps: Float[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
     return maps.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
-def steerable_basis(kernel_size: int, in_order: int, out_order: int) -> Float[Tensor, "p rows columns k k"]:
+def steerable_basis(
+    kernel_size: int, in_order: int, out_order: int, mirror: Mirror = "distinguish"
+) -> Float[Tensor, "p rows columns k k"]:
     r"""All real kernels that map moments of order up to N to responses of order up to M.
 
     There is one for each ring r, each pair (m, n) with m ≥ 0 and each part of κ, real and imaginary, without those that
-    vanish on the grid or repeat another. Rows are :math:`\mathrm{Re}\,Y_0, \mathrm{Re}\,Y_1, \mathrm{Im}\,Y_1, \dots`;
+    vanish on the grid or repeat another. With ``mirror="ignore"`` κ is real: if the window is mirrored about the x axis
+    and the moments are conjugated, so are the responses.
+
+    Rows are :math:`\mathrm{Re}\,Y_0, \mathrm{Re}\,Y_1, \mathrm{Im}\,Y_1, \dots`;
     columns :math:`X_0, \mathrm{Re}\,X_1, \mathrm{Im}\,X_1, \dots`, where :math:`X_{-n} = \overline{X_n}`.
     """
     half = (kernel_size - 1) / 2
@@ -83,9 +92,9 @@ def steerable_basis(kernel_size: int, in_order: int, out_order: int) -> Float[Te
         for n in range(0 if m == 0 else -in_order, in_order + 1):
             for ring in range((kernel_size + 1) // 2):
                 profile = _ring(radius, start + ring, m - n)
-                phase = torch.stack((torch.cos((m - n) * angle), torch.sin((m - n) * angle))) * profile
-                for kappa in ((1.0, 0.0), (0.0, 1.0)):
-                    kernel = _real_kernel(_times(kappa, phase), m, n, in_order, out_order)
+                phase = torch.polar(profile, (m - n) * angle)
+                for kappa in (1,) if mirror == "ignore" else (1, 1j):
+                    kernel = _real_kernel(kappa * phase, m, n, in_order, out_order)
                     if kernel.abs().max() > VANISHING_KERNEL:
                         kernels.append(kernel)
     return torch.stack(kernels)
@@ -100,16 +109,11 @@ def _ring(radius: Float[Tensor, "k k"], centre: float, frequency: int) -> Float[
     return profile / energy if energy > VANISHING_KERNEL else torch.zeros_like(profile)
 
 
-def _times(kappa: tuple[float, float], z: Float[Tensor, "2 k k"]) -> Float[Tensor, "2 k k"]:
-    (a, b), (x, y) = kappa, z
-    return torch.stack((a * x - b * y, a * y + b * x))
-
-
-def _real_kernel(z: Float[Tensor, "2 k k"], m: int, n: int, in_order: int, out_order: int) -> Tensor:
+def _real_kernel(z: Complex[Tensor, "k k"], m: int, n: int, in_order: int, out_order: int) -> Tensor:
     """Multiplication of X_n by z as a real matrix at every offset, in the rows and columns that belong to m and n."""
-    kernel = torch.zeros(2 * out_order + 1, 2 * in_order + 1, *z.shape[1:], dtype=z.dtype)
+    kernel = torch.zeros(2 * out_order + 1, 2 * in_order + 1, *z.shape, dtype=z.real.dtype)
     rows = [0] if m == 0 else [2 * m - 1, 2 * m]
-    real, imaginary = z
+    real, imaginary = z.real, z.imag
     columns = [(0, real, imaginary)]
     if n:
         sign = math.copysign(1, n)  # X_{-n} is the conjugate of X_n

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from equicaps._checks import check_choice
 from equicaps.images.warp import Interpolation, warp
+from equicaps.models.sizes import background
 
 Placement = Literal["centre", "frame", "ink"]
 
@@ -23,7 +24,7 @@ class Views(NamedTuple):
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Scales, shears, rotates and places each image at random on a black square, with a single interpolation.
+    """Scales, shears, rotates and places each image at random on its own background, with a single interpolation.
 
     The result depends only on the batch and the generator's state: the same seed gives the same views.
 
@@ -33,11 +34,11 @@ class Augmentation:
         shear: the largest shear in either direction, drawn uniformly: x grows by up to this much per unit of y.
         scale: the smallest and the largest factor, drawn uniformly for each axis.
         shift: the largest shift of a centred image in pixels, in either direction, drawn uniformly for each axis.
-        unshifted: the fraction of views that stay where they are in spite of ``shift``; without rotation, shear and scale
-            they keep their pixels as they are.
+        unshifted: the fraction of views that stay where they are in spite of ``shift``; if nothing else changes
+            them either, they keep their pixels, up to rounding.
         placement: ``"centre"``; ``"frame"``, at any whole pixel such that the whole image stays inside (translated
-            MNIST: 28x28 in 40x40); ``"ink"``, anywhere such that everything that is not black stays inside after the
-            other changes (affNIST). Ink that does not fit is centred.
+            MNIST: 28x28 in 40x40); ``"ink"``, anywhere such that everything that is not background stays inside after
+            the other changes (affNIST). Ink that does not fit is centred.
         interpolation: how values between pixels are computed; bicubic values are clipped to [0, 1]. ``"mixed"``:
             bilinear or bicubic at random for each view, for networks that should not depend on it.
     """
@@ -128,7 +129,7 @@ def _extent(images: Tensor, forth: Tensor, reach: int) -> tuple[Tensor, Tensor]:
     height, width = images.shape[-2:]
     x = torch.arange(width, dtype=images.dtype, device=images.device) - (width - 1) / 2
     y = (height - 1) / 2 - torch.arange(height, dtype=images.dtype, device=images.device)
-    ink = images.amax(1, keepdim=True) > 0
+    ink = (images != background(images)).any(1, keepdim=True)
     moved = forth[..., 0, None, None] * x + forth[..., 1, None, None] * y[:, None]
     beyond = reach * forth.abs().sum(-1)
     low = torch.where(ink, moved, math.inf).amin((-2, -1)) - beyond

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from equicaps.errors import DamagedFileError, MissingPackageError, NotFoundError, UsageError
+from equicaps.images.background import on_black_or_white
 
 try:
     from PIL import Image, ImageOps, UnidentifiedImageError
@@ -119,7 +120,8 @@ def decode_image(content: bytes, name: str, *, formats: tuple[str, ...] | None =
 def pixels(picture: Image.Image) -> Tensor:
     """The pixels in [0, 1] with shape (channels, height, width): one channel if all are grey, otherwise three.
 
-    Transparent parts become black. Floating-point pictures are refused, because the range of their values is unknown.
+    Transparent parts become black, or white around dark objects. Floating-point pictures are refused, because the range
+    of their values is unknown.
     """
     return _grey_if_possible(_values(picture))
 
@@ -186,4 +188,4 @@ def _values(picture: Image.Image) -> Tensor:
     transparent = "A" in picture.getbands() or "transparency" in picture.info
     mode = "RGBA" if transparent else "L" if picture.mode in ("1", "L") else "RGB"
     values = torch.from_numpy(np.atleast_3d(np.array(picture.convert(mode)))).permute(2, 0, 1).float().div_(255)
-    return values[:3] * values[3:] if transparent else values
+    return on_black_or_white(values[None, :3], values[None, 3:])[0] if transparent else values

@@ -17,9 +17,9 @@ _TURNS = {1: Image.Transpose.ROTATE_90, 2: Image.Transpose.ROTATE_180, 3: Image.
 def rotate_back(picture: Image.Image, degrees: float, *, tolerance: float = 0.0, expand: bool = False) -> Image.Image:
     """Rotate a picture clockwise by ``degrees``, in its own mode and resolution.
 
-    Whole quarter turns move pixels without loss. The remainder, at most 45 degrees, is interpolated on a black
-    background (transparent if the mode allows it), or ignored if it is within ``tolerance``. Pictures with a palette or
-    of one bit are not smoothed, so that they keep their mode.
+    Whole quarter turns move pixels without loss. The remainder, at most 45 degrees, is interpolated on the background
+    of the picture (transparent if the mode allows it), or ignored if it is within ``tolerance``. Pictures of one bit or
+    with a palette are not smoothed, so that they keep their mode.
 
     Args:
         picture: an image of any mode.
@@ -32,24 +32,32 @@ def rotate_back(picture: Image.Image, degrees: float, *, tolerance: float = 0.0,
     turned = picture.transpose(_TURNS[-quarters % 4]) if quarters % 4 else picture.copy()
     if abs(rest) <= tolerance:
         return turned
+    fill = _background(turned)
     if turned.mode in ("1", "P"):
-        fill = _darkest(turned) if turned.mode == "P" else 0
         return turned.rotate(-rest, Image.Resampling.NEAREST, expand=expand, fillcolor=fill)
     if turned.mode.startswith("I"):  # 16 bits, which Pillow does not interpolate
         values = np.asarray(turned)
-        floats = Image.fromarray(values.astype(np.float32)).rotate(-rest, Image.Resampling.BICUBIC, expand=expand)
+        floats = Image.fromarray(values.astype(np.float32))
+        floats = floats.rotate(-rest, Image.Resampling.BICUBIC, expand=expand, fillcolor=fill)
         top = np.iinfo(values.dtype).max if values.dtype.kind in "ui" else 65535
         return Image.fromarray(np.clip(np.rint(np.asarray(floats)), 0, top).astype(values.dtype))
-    return turned.rotate(-rest, Image.Resampling.BICUBIC, expand=expand)
+    return turned.rotate(-rest, Image.Resampling.BICUBIC, expand=expand, fillcolor=fill)
 
 
-def _darkest(picture: Image.Image) -> int:
-    """The palette index for the background: the transparent one if there is one, otherwise the darkest."""
+def _background(picture: Image.Image) -> int | tuple[int, ...]:
+    """Transparent where the mode allows it; otherwise the median of the outermost pixels (the mode, of a palette)."""
     transparent = picture.info.get("transparency")
-    if isinstance(transparent, int):
+    if picture.mode == "P" and isinstance(transparent, int):
         return transparent
-    palette = picture.getpalette() or [0, 0, 0]
-    return min(range(len(palette) // 3), key=lambda k: sum(palette[3 * k : 3 * k + 3]))
+    values = np.asarray(picture)
+    sides = (values[0], values[-1], values[1:-1, 0], values[1:-1, -1])
+    border = values.reshape(-1, *values.shape[2:]) if 1 in values.shape[:2] else np.concatenate(sides)
+    if picture.mode == "P":
+        return int(np.bincount(border).argmax())
+    if "A" in picture.getbands():
+        return (0,) * len(picture.getbands())
+    colour = np.sort(border, axis=0)[(len(border) - 1) // 2].astype(int) * (255 if picture.mode == "1" else 1)
+    return int(colour) if colour.ndim == 0 else tuple(map(int, colour))
 
 
 def encoded(picture: Image.Image) -> bytes:

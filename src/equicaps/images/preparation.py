@@ -6,15 +6,16 @@ Every step commutes with quarter turns, for every size: a rotated image gives th
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Union
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from equicaps.images.background import Background, as_known, is_opposite, on_black_or_white
 from equicaps.models.sizes import pad_to
 
 if TYPE_CHECKING:
@@ -37,22 +38,40 @@ class ImageFormat:
         channels: 1 for grey, 3 for colour.
         size: the side of the network's input.
         frame: the side to which images are resized before they are padded to ``size``.
+        background: the only background that the network knows; images with the opposite one are inverted. None if it
+            knows several.
     """
 
     channels: int
     size: int
     frame: int
+    background: Background | None = None
+
+
+class Prepared(NamedTuple):
+    """Images in a network's format, and which of them were inverted."""
+
+    images: Float[Tensor, "n channels size size"]
+    inverted: Bool[Tensor, " n"]
 
 
 def prepare(images: Images, to: ImageFormat) -> Float[Tensor, "n {to.channels} {to.size} {to.size}"]:
+    """The images that :func:`prepared` returns."""
+    return prepared(images, to).images
+
+
+def prepared(images: Images, to: ImageFormat) -> Prepared:
     """Convert images of any kind, size and colour to a network's format.
 
-    A tensor that already has the network's number of channels and its size counts as prepared; everything else,
-    files of that size too, goes through :func:`fit`.
+    A tensor that already has the network's number of channels and its size is only inverted if necessary; everything
+    else, files of that size too, goes through :func:`fit`.
     """
     if isinstance(images, Tensor) and images.ndim == 4 and tuple(images.shape[1:]) == (to.channels, to.size, to.size):
-        return read(images)[0]
-    return torch.cat([fit(batch, to) for batch in read(images)])
+        [batch] = read(images)
+        return Prepared(as_known(batch, to.background), is_opposite(batch, to.background))
+    batches = read(images)
+    inverted = torch.cat([is_opposite(batch, to.background) for batch in batches])
+    return Prepared(torch.cat([fit(batch, to) for batch in batches]), inverted)
 
 
 def read(images: Images) -> list[Float[Tensor, "_ _ _ _"]]:
@@ -60,7 +79,7 @@ def read(images: Images) -> list[Float[Tensor, "_ _ _ _"]]:
 
     Tensors and arrays have shape (height, width), (n, height, width) or (n, channels, height, width); in arrays the 3
     or 4 channels may also come last. Integers are divided by the largest value of their type. Transparent parts become
-    black.
+    black, or white around dark objects.
     """
     if isinstance(images, Tensor):
         return [_from_tensor(images)]
@@ -94,19 +113,19 @@ def read_batch(images: Images) -> Float[Tensor, "n channels height width"]:
 def fit(
     images: Float[Tensor, "n _channels _height _width"], to: ImageFormat
 ) -> Float[Tensor, "n {to.channels} {to.size} {to.size}"]:
-    """Convert the channels, pad to a square, resize to the frame and pad to the network's size.
+    """Invert if necessary, pad to a square, resize to the frame, convert the channels and pad to the network's size.
 
-    Images of the frame's size are not resampled.
+    Images of the frame's size are not resampled. Padding has the colour of each image's own background.
     """
-    images = square(with_channels(images, to.channels))
+    images = square(as_known(images, to.background))
     if images.shape[-1] != to.frame:
         sides, precise = (to.frame, to.frame), images.double()  # float32 rounds the weights of both ends differently
         images = F.interpolate(precise, sides, mode="bilinear", antialias=True, align_corners=False).to(images.dtype)
-    return pad_to(images, to.size, to.size)
+    return pad_to(with_channels(images, to.channels), to.size, to.size)
 
 
 def square(images: Float[Tensor, "n channels height width"]) -> Float[Tensor, "n channels side side"]:
-    """Pad images with black to squares around their centre; commutes with quarter turns (see :func:`pad_to`)."""
+    """Pad images with their own background to squares around their centre; commutes with quarter turns."""
     side = max(images.shape[-2:])
     return pad_to(images, side, side)
 
@@ -143,7 +162,7 @@ def _from_tensor(images: Tensor) -> Tensor:
     if images.ndim == 2:
         images = images.unsqueeze(0)
     images = images.unsqueeze(1) if images.ndim == 3 else images
-    return images[:, :3] * images[:, 3:] if images.shape[1] == 4 else images
+    return on_black_or_white(images[:, :3], images[:, 3:]) if images.shape[1] == 4 else images
 
 
 def _from_array(images: NDArray[Any]) -> Tensor:

@@ -14,7 +14,7 @@ def rotate(
     size: int | None = None,
     interpolation: Interpolation = "bilinear",
 ) -> Float[Tensor, "n channels h w"]:
-    """Rotate each square image counter-clockwise about its centre, on a black background.
+    """Rotate each square image counter-clockwise about its centre, on its own background.
 
     Whole quarter turns only move pixels; the remainder, at most 45 degrees, is interpolated. So images that are quarter
     turns of each other give results that are quarter turns of each other.

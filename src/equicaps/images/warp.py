@@ -7,6 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from equicaps.models.sizes import background
+
 Interpolation = Literal["bilinear", "bicubic"]
 
 
@@ -17,7 +19,7 @@ def warp(
     size: int,
     interpolation: Interpolation = "bilinear",
 ) -> Float[Tensor, "n channels {size} {size}"]:
-    """Sample each image, on a black background, at ``back @ (x - shift)`` for every pixel x of a square result.
+    """Sample each image, on its own background, at ``back @ (x - shift)`` for every pixel x of a square result.
 
     Coordinates are pixels from the centre, x right and y up. Bicubic values can leave [0, 1]; they are clipped.
 
@@ -34,5 +36,6 @@ def warp(
     theta = back * flip * scale
     away = theta @ (shift * shift.new_tensor([-2 / size, 2 / size])).unsqueeze(-1)
     grid = F.affine_grid(torch.cat((theta, away), -1), [len(images), 1, size, size], align_corners=False)
-    warped = F.grid_sample(images, grid, mode=interpolation, align_corners=False)
+    colour = background(images)
+    warped = F.grid_sample(images - colour, grid, mode=interpolation, align_corners=False) + colour
     return warped.clamp(0, 1) if interpolation == "bicubic" else warped

@@ -1,7 +1,8 @@
 """The certificate of a model: what is exact, and how good it is where nothing is exact.
 
 The exact part: under rotations by 90, 180 and 270 degrees the outputs and the capsules of every layer may change only
-by rounding. The rest is measured: accuracy and pose error at every angle, and how far each layer is from equivariance.
+by rounding; so may the outputs under mirroring if the network ignores it. The rest is measured: accuracy and pose error
+at every angle, and how far each layer is from equivariance.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from equicaps.losses import true_poses
 from equicaps.metrics import Exactness, LayerExactness, accuracy, exactness, layer_exactness, on_cpu, pose_errors
 
 ALLOWED = 1e-4
-"""The change of scores, agreements and defined poses under quarter turns must stay below this."""
+"""The change of scores, agreements and defined poses under quarter turns or mirroring must stay below this."""
 ALLOWED_IN_LAYERS = 1e-3
 """The same inside the network: each capsule on a grid rests on few votes, and there are millions of them."""
 STEP = 15
@@ -72,17 +73,14 @@ class Certificate:
     exact_layers: tuple[LayerExactness, ...]
     angles: tuple[AtAngle, ...]
     layers: tuple[LayerAtAngle, ...]
+    exact_mirrored: Exactness | None = None
+    """The exactness under mirroring, of a network that ignores it."""
 
     @property
     def failures(self) -> list[str]:
         """What is not exact, each as a clause of a sentence."""
-        found = []
-        if self.exact.predictions_changed:
-            found.append(f"{self.exact.predictions_changed} predictions change under quarter turns")
-        for name in ("scores", "activations", "poses"):
-            value = getattr(self.exact, name)
-            if not value < ALLOWED:
-                found.append(f"{_WORDS.get(name, name)} change by {value:.1e} (allowed {ALLOWED:g})")
+        found = _changes(self.exact, "quarter turns")
+        found += _changes(self.exact_mirrored, "mirroring") if self.exact_mirrored else []
         for number, layer in enumerate(self.exact_layers, 1):
             if excess := [value for value in layer if not value < ALLOWED_IN_LAYERS]:  # NaN exceeds, too
                 found.append(f"layer {number} changes by {max(excess):.1e} (allowed {ALLOWED_IN_LAYERS:g})")
@@ -97,6 +95,7 @@ class Certificate:
         """The certificate as plain values, for JSON."""
         plain = asdict(self)
         plain["exact"] = self.exact._asdict()
+        plain["exact_mirrored"] = self.exact_mirrored and self.exact_mirrored._asdict()
         plain["exact_layers"] = [layer._asdict() for layer in self.exact_layers]
         plain["angles"] = [entry._asdict() for entry in self.angles]
         plain["layers"] = [entry._asdict() for entry in self.layers]
@@ -105,6 +104,18 @@ class Certificate:
 
 
 _WORDS = {"activations": "agreements"}
+
+
+def _changes(exact: Exactness, cause: str) -> list[str]:
+    """What changes more than rounding explains, each as a clause of a sentence."""
+    found = []
+    if exact.predictions_changed:
+        found.append(f"{exact.predictions_changed} predictions change under {cause}")
+    for name in ("scores", "activations", "poses"):
+        value = getattr(exact, name)
+        if not value < ALLOWED:
+            found.append(f"{_WORDS.get(name, name)} change by {value:.1e} under {cause} (allowed {ALLOWED:g})")
+    return found
 
 
 @torch.no_grad()
@@ -134,7 +145,10 @@ def audit(
     few = both[:: max(1, len(both) // LAYER_IMAGES)]
     with eval_mode(model):
         announce("quarter turns")
-        exact = exactness(on_cpu(model.network), both)
+        exact, mirrored = exactness(on_cpu(model.network), both), None
+        if model.network.ignores_mirror:
+            announce("mirroring")
+            mirrored = exactness(on_cpu(model.network), both, mirrored=True)
         announce("quarter turns, layer by layer")
         layers = layer_exactness(lambda images: _capsules(model, images), few)
         angles = []
@@ -144,7 +158,7 @@ def audit(
         announce("any angle, layer by layer")
         any_angle = [entry for degrees in LAYER_ANGLES for entry in layers_at_angle(model, data, degrees)]
     return Certificate(
-        model.card.name, data.name, len(data), exact, tuple(layers), tuple(angles), tuple(any_angle)
+        model.card.name, data.name, len(data), exact, tuple(layers), tuple(angles), tuple(any_angle), mirrored
     )  # fmt: skip
 
 

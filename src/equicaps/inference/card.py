@@ -28,8 +28,8 @@ class Card:
         command: the command that prints the figures.
         licence: the licence of the weights and the data.
         frame: the side to which images are resized before they are padded to the network's size.
-        background: the background of the training images, one of :data:`~equicaps.images.background.BACKGROUNDS`;
-            None if unknown.
+        background: the background of all training images, one of :data:`~equicaps.images.background.BACKGROUNDS`;
+            images with the opposite one are inverted. None if they differ.
         training: the settings of the training, for the record.
         convention: what angles mean, and what is exact.
     """
@@ -53,8 +53,6 @@ class Card:
         classes = tuple(map(str, content["classes"]))
         names = ("name", "task", "command", "licence", "frame", "background", "convention")
         texts = {key: content[key] for key in names if key in content}
-        if "ground" in content:  # what files of version 0.1 call the background
-            texts.setdefault("background", content["ground"])
         return cls(
             **{"name": name, "task": f"classifies {len(classes)} classes and says how they are rotated", **texts},
             data=str(content["data"]),

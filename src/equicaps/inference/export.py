@@ -169,7 +169,7 @@ def notes_of(card: Card) -> dict[str, str]:
     """What a user of an ONNX file needs to know, as strings."""
     angle = "degrees(atan2(pose_y, pose_x)) - zeros[class]"
     return {"classes": json.dumps(card.classes), "zeros": json.dumps(card.zeros), "frame": str(card.frame),
-            "angle": angle, "convention": card.convention}  # fmt: skip
+            "background": card.background or "any", "angle": angle, "convention": card.convention}  # fmt: skip
 
 
 def open_session(model: bytes, *, threads: int = 1) -> "onnxruntime.InferenceSession":

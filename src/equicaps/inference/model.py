@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from equicaps._tensor_files import checksum
 from equicaps.groups import SO2
 from equicaps.images.ahead import Room, ahead
-from equicaps.images.background import border_brightness, is_opposite
-from equicaps.images.preparation import ImageFormat, Images, fit, prepare, read, read_batch, square
+from equicaps.images.preparation import ImageFormat, Images, prepare, prepared, read_batch, square
 from equicaps.images.rotation import rotate
 from equicaps.inference.card import Card
 from equicaps.inference.prediction import Answer, Prediction
@@ -35,15 +34,16 @@ class Opened(NamedTuple):
     """An image in the network's format."""
 
     image: Float[Tensor, "1 channels size size"]
-    opposite_background: bool | None
-    """Whether its background is the opposite of the training images'; None if that is unknown."""
+    inverted: bool
+    """Whether it had to be inverted."""
 
 
 class PoseModel(nn.Module):
     """A trained network that classifies images and predicts how they are rotated, with its card.
 
     ``predict(rot90(x))`` gives the labels and confidences of ``predict(x)`` and angles that are larger by 90 degrees,
-    exactly up to rounding. For other rotations this is approximate.
+    exactly up to rounding. For other rotations this is approximate. If ``network.ignores_mirror``, mirrored images have
+    the same labels and confidences, too, and mirrored poses (``docs/guarantees.md``).
 
     Args:
         network: the trained network, which is put into eval mode.
@@ -69,7 +69,8 @@ class PoseModel(nn.Module):
     @property
     def format(self) -> ImageFormat:
         """The format to which :meth:`prepare` brings images."""
-        return ImageFormat(self.network.body.config.in_channels, self.image_size, self.card.frame)
+        channels = self.network.body.config.in_channels
+        return ImageFormat(channels, self.image_size, self.card.frame, self.card.background)
 
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> CapsOutput:
         """The output of the network itself: scores, agreements and poses of every class, for images of its format."""
@@ -88,10 +89,11 @@ class PoseModel(nn.Module):
                 tensors of bytes or floats in [0, 1] with shape (h, w), (n, h, w) or (n, c, h, w).
             batch_size: how many images pass through the network at once.
         """
-        return self.interpret(self._classify(self.prepare(images), batch_size))
+        ready = prepared(images, self.format)
+        return replace(self.interpret(self._classify(ready.images, batch_size)), inverted=ready.inverted)
 
     def predict_files(
-        self, paths: Iterable[Path | str], *, invert: bool = False, batch_size: int = BATCH, workers: int = WORKERS
+        self, paths: Iterable[Path | str], *, batch_size: int = BATCH, workers: int = WORKERS
     ) -> Iterator[FileAnswer]:
         """Yield each file with its answer or, if it cannot be read, the error; in order.
 
@@ -100,16 +102,15 @@ class PoseModel(nn.Module):
 
         Args:
             paths: image files.
-            invert: whether to exchange bright and dark first.
             batch_size: how many images pass through the network at once.
             workers: the number of threads that decode.
         """
         names, sources = itertools.tee(paths)
-        answers = self.predict_sources(sources, invert=invert, batch_size=batch_size, workers=workers)
+        answers = self.predict_sources(sources, batch_size=batch_size, workers=workers)
         return zip(map(Path, names), answers, strict=True)
 
     def predict_sources(
-        self, sources: Iterable[Source], *, invert: bool = False, batch_size: int = BATCH, workers: int = WORKERS
+        self, sources: Iterable[Source], *, batch_size: int = BATCH, workers: int = WORKERS
     ) -> Iterator[Answer | OSError]:
         """Like :meth:`predict_files`, for paths, addresses such as ``s3://bucket/image.png``, and contents of files."""
         from equicaps.images.decode import image_size, is_remote  # Pillow is optional
@@ -123,7 +124,7 @@ class PoseModel(nn.Module):
 
                     source = read_remote(source)
                 with room.taken(max(image_size(source)) ** 2):
-                    return self._open(source, invert)
+                    return self._open(source)
             except OSError as error:
                 return error
 
@@ -135,18 +136,17 @@ class PoseModel(nn.Module):
                 if isinstance(found, OSError):
                     yield found
                 else:
-                    yield replace(next(answers), opposite_background=found.opposite_background)
+                    yield replace(next(answers), inverted=found.inverted)
 
-    def _open(self, source: Source, invert: bool) -> Opened:
+    def _open(self, source: Source) -> Opened:
         """Read a file in the network's format."""
-        [image] = read(source)
-        image = 1 - image if invert else image
-        return Opened(fit(image, self.format), is_opposite(self.card.background, border_brightness(image[0])))
+        ready = prepared(source, self.format)
+        return Opened(ready.images, bool(ready.inverted))
 
     def fingerprint(self) -> str:
         """A checksum of all that answers depend on: weights, architecture, and what the card says about images."""
         card = self.card
-        settings = (self.network.body.config, self.format, card.classes, card.zeros, card.background)
+        settings = (self.network.body.config, self.format, card.classes, card.zeros)
         return checksum(repr(settings), self.network.state_dict())
 
     def interpret(self, output: CapsOutput) -> Prediction:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from equicaps.models import CapsOutput
@@ -24,8 +24,8 @@ class Answer:
         agreement: the agreement of those votes, in [0, 1]; None for a network without poses.
         scores: the score of every class, before the softmax.
         agreements: the agreement of every class; None for a network without poses.
-        opposite_background: whether the background is bright where that of the training images is dark, or the
-            reverse; None if that is unknown.
+        inverted: whether the image was inverted, because its background is bright and that of all training images dark,
+            or the reverse.
     """
 
     label: str
@@ -35,7 +35,7 @@ class Answer:
     agreement: float | None
     scores: dict[str, float]
     agreements: dict[str, float] | None
-    opposite_background: bool | None = None
+    inverted: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +50,7 @@ class Prediction:
         output: the scores, agreements and poses of all classes.
         classes: the names of the classes.
         has_poses: whether the network has poses; without them there are no angles and no agreements.
+        inverted: whether each image was inverted, because the model knows only the opposite background.
     """
 
     labels: Int[Tensor, " n"]
@@ -58,6 +59,7 @@ class Prediction:
     output: CapsOutput
     classes: tuple[str, ...]
     has_poses: bool = True
+    inverted: Bool[Tensor, " n"] | None = None
 
     @property
     def names(self) -> list[str]:
@@ -70,9 +72,9 @@ class Prediction:
     def __iter__(self) -> Iterator[Answer]:
         rows = zip(
             self.names, self.confidence.tolist(), self.angles.tolist(), self.output.scores.tolist(),
-            self.output.activations.tolist(), strict=True,
+            self.output.activations.tolist(), self._inverted(), strict=True,
         )  # fmt: skip
-        for name, confidence, angle, scores, agreements in rows:
+        for name, confidence, angle, scores, agreements, inverted in rows:
             agreed = max(range(len(self.classes)), key=agreements.__getitem__)
             yield Answer(
                 label=name,
@@ -82,7 +84,11 @@ class Prediction:
                 agreement=agreements[agreed] if self.has_poses else None,
                 scores=dict(zip(self.classes, scores, strict=True)),
                 agreements=dict(zip(self.classes, agreements, strict=True)) if self.has_poses else None,
+                inverted=inverted,
             )
+
+    def _inverted(self) -> list[bool]:
+        return [False] * len(self) if self.inverted is None else self.inverted.tolist()
 
     def to_dict(self) -> dict[str, Any]:
         """The class names and the answer for each image as plain values, for JSON; a missing angle is None."""

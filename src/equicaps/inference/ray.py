@@ -47,24 +47,22 @@ class Predictor:
     Args:
         model: a model, what ``ray.put`` returns for one, or what ``equicaps.load`` takes.
         column: the column with paths, with addresses such as ``s3://bucket/image.png``, or with the contents of files.
-        invert: whether to exchange bright and dark first.
     """
 
-    def __init__(self, model: Any, column: str = "path", *, invert: bool = False) -> None:
+    def __init__(self, model: Any, column: str = "path") -> None:
         if not isinstance(model, PoseModel | str | Path):
             import ray
 
             model = ray.get(model)
         self.model = model if isinstance(model, PoseModel) else load(model)
         self.column = column
-        self.invert = invert
 
     def __call__(self, batch: pyarrow.Table) -> pyarrow.Table:
         """The batch with the columns of the answers."""
         if not isinstance(batch, pyarrow.Table):
             raise TypeError(f"Predictor: call map_batches with batch_format='pyarrow'; a {type(batch).__name__} came.")
         sources, classes = batch[self.column].to_pylist(), self.model.classes
-        answers = self.model.predict_sources(sources, invert=self.invert)
+        answers = self.model.predict_sources(sources)
         rows = [as_row("", answer, classes) for answer in answers]
         found = pyarrow.Table.from_pylist(rows, schema=schema(columns(classes))).drop_columns("file")
         kept = batch.drop_columns(self.column) if pyarrow.types.is_binary(batch[self.column].type) else batch
@@ -74,14 +72,13 @@ class Predictor:
 
 
 def on_ray(
-    model: PoseModel, images: Iterable[str], *, invert: bool, workers: int | None = None, address: str | None = None
+    model: PoseModel, images: Iterable[str], *, workers: int | None = None, address: str | None = None
 ) -> Iterator[Row]:
     """The engine that computes on Ray.
 
     Args:
         model: the model.
         images: paths, which have to lead to the images on every machine, or addresses.
-        invert: whether to exchange bright and dark first.
         workers: the number of processes; by default one for each CPU.
         address: the address of a cluster; by default Ray is started on this machine, reachable from here only.
     """
@@ -96,7 +93,6 @@ def on_ray(
         data = ray.data.from_arrow_refs(blocks).map_batches(
             Predictor,
             fn_constructor_args=(ray.put(model), "path"),
-            fn_constructor_kwargs={"invert": invert},
             batch_size=BATCHES * BATCH,
             batch_format="pyarrow",
             compute=ray.data.ActorPoolStrategy(size=workers),

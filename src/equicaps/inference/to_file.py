@@ -20,7 +20,7 @@ from equicaps.inference.rows import Row, as_row, check_format, columns, write_ro
 class Engine(Protocol):
     """Makes a row of each image, in order; :data:`BATCH` images are computed at once, from the first one on."""
 
-    def __call__(self, model: PoseModel, images: Iterable[str], *, invert: bool) -> Iterator[Row]:
+    def __call__(self, model: PoseModel, images: Iterable[str]) -> Iterator[Row]:
         """The rows."""
 
 
@@ -30,16 +30,16 @@ class Outcome(NamedTuple):
     images: int
     failed: int
     """The number of images that could not be read."""
-    opposite_background: int
-    """The number of images whose background is the opposite of the training images'."""
+    inverted: int
+    """The number of images that were inverted for the model."""
     found: int
     """The number of images that an earlier run had finished."""
 
 
-def on_this_machine(model: PoseModel, images: Iterable[str], *, invert: bool, workers: int = WORKERS) -> Iterator[Row]:
+def on_this_machine(model: PoseModel, images: Iterable[str], *, workers: int = WORKERS) -> Iterator[Row]:
     """The engine that computes in this process, with threads that decode."""
     names, sources = itertools.tee(images)
-    answers = model.predict_sources(sources, invert=invert, workers=workers)
+    answers = model.predict_sources(sources, workers=workers)
     return (as_row(name, answer, model.classes) for name, answer in zip(names, answers, strict=True))
 
 
@@ -48,7 +48,6 @@ def predict_to_file(
     images: Iterable[str],
     out: Path,
     *,
-    invert: bool = False,
     force: bool = False,
     engine: Engine = on_this_machine,
     watch: Callable[[int, int], None] = lambda done, images: None,
@@ -59,21 +58,20 @@ def predict_to_file(
         model: the model.
         images: paths or addresses, which are listed before the first image is read.
         out: the file; it ends in .csv, .jsonl or .parquet.
-        invert: whether to exchange bright and dark first.
         force: whether to discard the parts of a run with another model, other settings or other images.
         engine: what computes.
         watch: is told how many images are finished, and how many there are.
     """
     check_format(out)
     name = f"{model.card.name} ({model.fingerprint()})"
-    settings: Settings = {"equicaps": __version__, "model": name, "invert": invert}
+    settings: Settings = {"equicaps": __version__, "model": name}
     parts = Parts(out.with_name(f"{out.name}.parts"))
     with lock_folder(parts.folder, wait=False):
         try:
             total = parts.start(images, settings, force=force)
             found = parts.done
             watch(found, total)
-            rows = engine(model, parts.remaining(), invert=invert) if found < total else ()
+            rows = engine(model, parts.remaining()) if found < total else ()
             for number, row in enumerate(rows, found + 1):
                 parts.add(row)
                 watch(number, total)
@@ -83,17 +81,17 @@ def predict_to_file(
             parts.clear()
         finally:
             parts.remove_if_empty()
-    return Outcome(total, tally.failed, tally.opposite_background, found)
+    return Outcome(total, tally.failed, tally.inverted, found)
 
 
 class Tally:
     """Counts rows as they pass by."""
 
-    failed = opposite_background = 0
+    failed = inverted = 0
 
     def counted(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The same rows."""
         for row in rows:
             self.failed += row["error"] is not None
-            self.opposite_background += row["opposite_background"] is True
+            self.inverted += row["inverted"] is True
             yield row

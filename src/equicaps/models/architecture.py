@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from equicaps._checks import check_choice
-from equicaps.models.network import PRESETS, GroupCapsNet
+from equicaps.functional.steerable import Mirror
+from equicaps.models.network import GroupCapsNet, check_preset
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,10 @@ class Architecture:
     image_size: int = 32
     pad: bool = False
     decoder: bool = False
+    mirror: Mirror = "distinguish"
 
     def __post_init__(self) -> None:
-        check_choice("preset", self.preset, tuple(PRESETS))
+        check_preset(self.preset, self.mirror)
 
     def build(self, seed: int) -> GroupCapsNet:
         """Build the network with seeded weights; torch's global generator stays unchanged."""
@@ -28,5 +29,5 @@ class Architecture:
             torch.manual_seed(seed)
             return GroupCapsNet.from_preset(
                 self.preset, num_classes=self.num_classes, in_channels=self.in_channels,
-                image_size=self.image_size, pad=self.pad, decoder=self.decoder,
+                image_size=self.image_size, pad=self.pad, decoder=self.decoder, mirror=self.mirror,
             )  # fmt: skip

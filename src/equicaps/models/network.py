@@ -1,13 +1,16 @@
 """One network class for all presets."""
 
 import warnings
+from dataclasses import replace
+from typing import get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from equicaps._checks import check_images, check_values
+from equicaps._checks import check_choice, check_images, check_values
 from equicaps.functional import Capsules
+from equicaps.functional.steerable import Mirror
 from equicaps.models.decoder import Decoder
 from equicaps.models.output import CapsOutput
 from equicaps.models.paper import PaperConfig, PaperNet
@@ -27,6 +30,19 @@ PRESETS: dict[str, tuple[type[PaperConfig] | type[SteerableConfig], dict[str, in
 }
 """The config of each preset: the steerable and the paper's network, each also without features and without poses; and
 the paper's with rounder first poses, with pooling by agreement, and with three routing iterations."""
+MIRRORED = ("steerable", "steerable_capsules")
+"""The presets that can ignore whether an image is mirrored."""
+WIDER = tuple(replace(b, capsules=n) for b, n in zip(SteerableConfig.blocks, (16, 24, 64, 108), strict=True))
+"""Their layers if they do, which have about as many parameters as before: more capsules where they cost least time."""
+
+
+def check_preset(name: str, mirror: Mirror) -> None:
+    """Raise unless there is such a preset and, if ``mirror`` is "ignore", it can ignore mirroring."""
+    if name not in PRESETS:
+        raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(map(repr, PRESETS))}.")
+    check_choice("mirror", mirror, get_args(Mirror))
+    if mirror == "ignore" and name not in MIRRORED:
+        raise ValueError(f"only {' and '.join(map(repr, MIRRORED))} can ignore mirroring, but the preset is {name!r}.")
 
 
 class GroupCapsNet(nn.Module):
@@ -34,7 +50,7 @@ class GroupCapsNet(nn.Module):
 
     This is exact up to rounding for rotations by multiples of 90 degrees and approximate in between. In float32,
     rounding changes the scores of trained networks by less than 1e-4 (``equicaps.metrics.exactness`` measures it). See
-    ``docs/steerable.md``.
+    ``docs/steerable.md``; with :attr:`ignores_mirror`, mirroring an image likewise mirrors only its poses.
 
     Args:
         body: the part that maps images to class capsules.
@@ -61,13 +77,13 @@ class GroupCapsNet(nn.Module):
     @classmethod
     def from_preset(
         cls, name: str, *, num_classes: int = 10, in_channels: int = 1, image_size: int = 32, pad: bool = False,
-        decoder: bool = False,
+        decoder: bool = False, mirror: Mirror = "distinguish",
     ) -> "GroupCapsNet":  # fmt: skip
-        """Build the network of a preset, one of :data:`PRESETS`."""
-        if name not in PRESETS:
-            raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(map(repr, PRESETS))}.")
+        """Build the network of a preset, one of :data:`PRESETS`; with ``mirror="ignore"``, from wider layers."""
+        check_preset(name, mirror)
         make, options = PRESETS[name]
-        config = make(num_classes=num_classes, in_channels=in_channels, **options)  # type: ignore[arg-type] # options of its own
+        wider = {"mirror": mirror, "blocks": WIDER} if mirror == "ignore" else {}
+        config = make(num_classes=num_classes, in_channels=in_channels, **options, **wider)  # type: ignore[arg-type] # options of its own
         body = SteerableNet(config) if isinstance(config, SteerableConfig) else PaperNet(config)
         return cls(body, image_size=image_size, pad=pad, decoder=decoder)
 
@@ -84,6 +100,11 @@ class GroupCapsNet(nn.Module):
     def needs_calibration(self) -> bool:
         """Whether a new network of this kind learns better after :meth:`calibrate`, as the paper's does."""
         return isinstance(self.body, PaperNet) and self.body.config.poses
+
+    @property
+    def ignores_mirror(self) -> bool:
+        """Whether mirroring an image changes nothing but its poses, (x, y) to (-x, y), exactly up to rounding."""
+        return isinstance(self.body, SteerableNet) and self.body.config.mirror == "ignore"
 
     def calibrate(self, images: Float[Tensor, "batch channels height width"]) -> None:
         """Prepare new parameters for images like these, before the first step of a training and never again.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
@@ -35,7 +36,7 @@ def check_size(height: int, width: int, grid: Callable[[int], int | None]) -> No
             raise ValueError(
                 f"image {name} {side} does not fit: a quarter turn must map the network's blocks onto themselves. The "
                 f"nearest sides are {' and '.join(map(str, nearest))}: resize the images, or build the network with "
-                "`pad=True` to pad them with zeros."
+                "`pad=True` to pad them."
             )
 
 
@@ -49,17 +50,34 @@ def pad_to_legal(
     return pad_to(images, height, width)
 
 
+def background(images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch channels 1 1"]:
+    """The colour around what each image shows: the median of its outermost pixels, in every channel.
+
+    Wherever pixels have to be invented, in padding and rotating, they get this colour. A quarter turn does not change
+    it, and where an object touches the border it takes more than half of it to count.
+    """
+    sides = (images[..., 0, :], images[..., -1, :], images[..., 1:-1, 0], images[..., 1:-1, -1])
+    border = images.flatten(-2) if 1 in images.shape[-2:] else torch.cat(sides, -1)  # a line is all border
+    border = border.sort(-1).values
+    return border[..., (border.shape[-1] - 1) // 2, None, None]
+
+
 def pad_to(
     images: Float[Tensor, "batch channels _h _w"], height: int, width: int
 ) -> Float[Tensor, "batch channels {height} {width}"]:
-    """Pad images with zeros equally on opposite sides, or crop them so; commutes with quarter turns.
+    """Pad images with their :func:`background` equally on opposite sides, or crop them; commutes with quarter turns.
 
     Where the sizes differ by an odd number, neighbouring pixels are averaged first, which moves the grid by half a
     pixel: padding one side more than the other would not be symmetric.
     """
+    if tuple(images.shape[-2:]) == (height, width):
+        return images
+    colour = background(images)
     if (height - images.shape[-2]) % 2:
-        images = F.avg_pool2d(images, (2, 1), stride=1, padding=(1, 0))
+        images = F.avg_pool2d(images - colour, (2, 1), stride=1, padding=(1, 0)) + colour
     if (width - images.shape[-1]) % 2:
-        images = F.avg_pool2d(images, (1, 2), stride=1, padding=(0, 1))
+        images = F.avg_pool2d(images - colour, (1, 2), stride=1, padding=(0, 1)) + colour
     vertical, horizontal = (height - images.shape[-2]) // 2, (width - images.shape[-1]) // 2
-    return F.pad(images, (horizontal, horizontal, vertical, vertical))
+    around = (horizontal, horizontal, vertical, vertical)
+    given = F.pad(torch.ones_like(images[:1, :1], dtype=torch.bool), around)
+    return torch.where(given, F.pad(images, around), colour)

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from equicaps._checks import check_parts
 from equicaps.functional import Capsules
+from equicaps.functional.steerable import Mirror
 from equicaps.models.output import CapsOutput, identity_poses
 from equicaps.nn.steerable_capsules import SteerableCapsules2d
 from equicaps.numerics import NO_EVIDENCE, safe_reciprocal
@@ -30,7 +31,8 @@ class SteerableConfig:
     """The layers of a steerable network.
 
     Without ``features`` only the capsules remain, and an activation is the agreement of the votes. Without ``poses``
-    it is an ordinary CNN.
+    it is an ordinary CNN. If ``mirror`` is "ignore", mirroring an image leaves scores and agreements unchanged and
+    mirrors the poses, which the network therefore needs.
     """
 
     num_classes: int = 10
@@ -44,9 +46,12 @@ class SteerableConfig:
     in_order: int = 1
     features: bool = True
     poses: bool = True
+    mirror: Mirror = "distinguish"
 
     def __post_init__(self) -> None:
         check_parts(self.features, self.poses)
+        if self.mirror == "ignore" and not self.poses:
+            raise ValueError('a network with `mirror="ignore"` needs `poses`, but they are off.')
 
     def grid(self, side: int) -> int | None:
         """The side of the last grid for an image of this side; None where a quarter turn would not be exact."""
@@ -74,9 +79,13 @@ class SteerableNet(nn.Module):
         self.layers = nn.ModuleList()
         width, order = config.in_channels, 0
         for number, block in enumerate(config.blocks, 1):
-            self.layers.append(_layer(width, order, block, needs_pose=number < len(config.blocks)))
+            self.layers.append(
+                _layer(width, order, block, needs_pose=number < len(config.blocks), mirror=config.mirror)
+            )
             width, order = block.capsules, config.in_order
-        self.classes = SteerableCapsules2d(width, config.num_classes, 1, in_order=order, needs_pose=False)
+        self.classes = SteerableCapsules2d(
+            width, config.num_classes, 1, in_order=order, needs_pose=False, mirror=config.mirror
+        )
 
     def capsules(self, images: Float[Tensor, "batch channels height width"]) -> list[Capsules]:
         """The capsules after every layer but the last."""
@@ -114,10 +123,10 @@ class SteerableNet(nn.Module):
         return Capsules(poses, F.relu(activations))
 
 
-def _layer(width: int, order: int, block: Block, *, needs_pose: bool) -> SteerableCapsules2d:
+def _layer(width: int, order: int, block: Block, *, needs_pose: bool, mirror: Mirror) -> SteerableCapsules2d:
     return SteerableCapsules2d(
         width, block.capsules, block.kernel_size, stride=block.stride, padding=block.padding, pool=block.pool,
-        in_order=order, out_order=block.order, needs_pose=needs_pose,
+        in_order=order, out_order=block.order, needs_pose=needs_pose, mirror=mirror,
     )  # fmt: skip
 
 

@@ -75,9 +75,9 @@ class PoseConv2d(nn.Module):
         """Draw new kernels whose values have the right variance for a ReLU, and set the bias to zero."""
         fan_in = self.in_channels * self.kernel_size**2
         nn.init.normal_(self.weight, std=math.sqrt(2 / fan_in) / self.kernel.gain)
-        if self.norm is None:
+        if self.bias is not None:
             nn.init.zeros_(self.bias)
-        else:
+        if self.norm is not None:
             self.norm.reset_parameters()
 
     def forward(
@@ -102,9 +102,11 @@ class PoseConv2d(nn.Module):
         padded = F.pad(features, (self.padding,) * 4)
         active = None if activations is None else (activations != 0).any(1)
         weight, bias = self._folded()
-        out = self._normalised(self.kernel.convolve(padded, poses, weight, self.kernel_size, self.stride, active), bias)
+        out = self.kernel.convolve(padded, poses, weight, self.kernel_size, self.stride, active)
         if activations is None or active is None:
-            return out
+            return self._normalised(out, bias)
+        # What is not active has no values: it must reach neither the batch statistics nor the output.
+        out = self._normalised(torch.where(active.unsqueeze(1), out, 0), bias)
         return torch.where(active.unsqueeze(1), out, 0) * activations
 
     def upright(self, features: Float[Tensor, "b c h w"]) -> Float[Tensor, "b m y x"]:

@@ -1,15 +1,17 @@
 """Steerable capsules on images."""
 
 import math
+from typing import get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from equicaps._checks import check_alike, check_count, check_floating, check_window_grid
+from equicaps._checks import check_alike, check_choice, check_count, check_floating, check_window_grid
 from equicaps.functional import Capsules
 from equicaps.functional.steerable import (
+    Mirror,
     agreed_poses,
     convolve,
     features_at,
@@ -32,7 +34,8 @@ class SteerableCapsules2d(nn.Module):
 
     When the input capsules (maps and poses) are rotated by a quarter turn, poses rotate with them, and activations only
     move with the grid: exactly, whatever M, N and the rings are, on grids that a quarter turn maps onto themselves
-    (``(size + 2 * padding - kernel_size) % stride == 0``). At other angles this holds up to resampling.
+    (``(size + 2 * padding - kernel_size) % stride == 0``). At other angles this holds up to resampling. With
+    ``mirror="ignore"`` κ is real, and the same holds for mirroring, which takes a pose (x, y) to (-x, y).
 
     Args:
         in_capsules: the number of input capsules, or of image channels when ``in_order`` is 0.
@@ -46,6 +49,8 @@ class SteerableCapsules2d(nn.Module):
             (kernel_size - 1) // 2.
         needs_pose: whether activations vanish where the pose is undefined. It is undefined at the centre of anything
             that looks the same after half a turn; without this, its capsule keeps :math:`Y_{j0}`, which needs no pose.
+        mirror: whether mirroring may change activations (``"distinguish"``) or not (``"ignore"``, about half as many
+            weights).
     """
 
     pose_power: Tensor
@@ -63,8 +68,10 @@ class SteerableCapsules2d(nn.Module):
         pool: bool = False,
         padding: int | None = None,
         needs_pose: bool = True,
+        mirror: Mirror = "distinguish",
     ) -> None:
         super().__init__()
+        check_choice("mirror", mirror, get_args(Mirror))
         for name in ("in_capsules", "out_capsules", "kernel_size", "stride", "out_order"):
             check_count("SteerableCapsules2d", name, locals()[name])
         padding = (kernel_size - 1) // 2 if padding is None else padding
@@ -74,8 +81,8 @@ class SteerableCapsules2d(nn.Module):
         self.in_capsules, self.out_capsules = in_capsules, out_capsules
         self.kernel_size, self.stride = kernel_size, stride
         self.in_order, self.out_order, self.pool = in_order, out_order, pool
-        self.padding, self.needs_pose = padding, needs_pose
-        basis = steerable_basis(kernel_size, in_order, out_order).to(torch.get_default_dtype())
+        self.padding, self.needs_pose, self.mirror = padding, needs_pose, mirror
+        basis = steerable_basis(kernel_size, in_order, out_order, mirror).to(torch.get_default_dtype())
         self.register_buffer("basis", basis, persistent=False)
         self.weight = nn.Parameter(torch.empty(out_capsules, in_capsules, len(basis)))
         self.norm = BatchNorm2d(out_capsules)
@@ -166,9 +173,7 @@ class SteerableCapsules2d(nn.Module):
         if self._reads_images and padding:
             maps, padding = F.pad(maps, (padding,) * 4, mode="replicate"), 0
         responses = convolve(maps, kernel, self.stride, padding)
-        return responses.to(
-            maps.dtype
-        )  # autocast may lower the precision of the products, but not of what is computed from them
+        return responses.to(maps.dtype)  # autocast may lower the precision of products, but not of what follows
 
     def _poses(self, first: Float[Tensor, "batch rows height width"]) -> Float[Tensor, "batch out height width 2"]:
         faint = at_least(FAINT_RESPONSE * self.pose_power.sqrt(), NO_EVIDENCE)
@@ -219,9 +224,10 @@ class SteerableCapsules2d(nn.Module):
         orders = f"orders {self.in_order} -> {self.out_order}"
         pooled = ", low-pass 2" if self.pool else ""
         alone = "" if self.needs_pose else ", also without a pose"
+        mirrored = ", mirror images alike" if self.mirror == "ignore" else ""
         return (
             f"{self.in_capsules} -> {self.out_capsules} capsules on SO(2), {orders}, "
-            f"{self.kernel_size}x{self.kernel_size} stride {self.stride}{pooled}{alone}"
+            f"{self.kernel_size}x{self.kernel_size} stride {self.stride}{pooled}{alone}{mirrored}"
         )
 
 

@@ -8,6 +8,7 @@ import torch
 
 from equicaps.data import embedded_digits
 from equicaps.images import rotate
+from equicaps.images.background import as_known
 from equicaps.inference import PoseModel
 from equicaps.serve.messages import About, Picture, Question, Reply
 from equicaps.serve.pictures import centred_digit, fitted, read_upload, to_bytes
@@ -35,7 +36,7 @@ class Playground:
                     f"of the same shape, not {_frame(model)} and {_frame(other)}."
                 )
         self.plain, self.classes = plain, model.classes
-        self.side, self.channels = model.format.frame, model.format.channels
+        self.side, self.channels, self.background = model.format.frame, model.format.channels, model.format.background
         self.models = {each.card.name: ShownModel(each) for each in (model, *others)}
         if len(self.models) <= len(others):
             names = ", ".join(each.card.name for each in (model, *others))
@@ -69,14 +70,14 @@ class Playground:
         return found
 
     def picture(self, content: bytes, *, centre: bool) -> Picture:
-        """An uploaded image file, resized for the model; with ``centre``, laid out like a digit of MNIST.
+        """An uploaded image file, inverted if necessary and resized; with ``centre``, laid out like a digit of MNIST.
 
         Raises:
             DamagedFileError: if it cannot be read.
             ValueError: if nothing is drawn on it.
         """
         with self._one_at_a_time:
-            image = read_upload(content)
+            image = as_known(read_upload(content).unsqueeze(0), self.background)[0]
             return Picture(to_bytes((centred_digit if centre else fitted)(image, self.channels, self.side)))
 
     def answer(self, question: Question) -> Reply:

@@ -17,6 +17,7 @@ from equicaps.testing.layers import (
     assert_invariant,
     assert_left_equivariant,
     equivariance_error,
+    grid_equivariance_error,
 )
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "check_group",
     "check_mean",
     "equivariance_error",
+    "grid_equivariance_error",
 ]

@@ -7,8 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from equicaps.groups import Group
+from equicaps.functional import Capsules
+from equicaps.groups import SO2, Group
 from equicaps.groups.base import Generator
+from equicaps.metrics import move_grid, quarter_turns
 from equicaps.numerics import law_tolerance
 from equicaps.testing.comparison import relative_error
 
@@ -67,6 +69,26 @@ def equivariance_error(
             poses=relative_error(moved.poses * defined, group.compose(g, still.poses) * defined),
             activations=relative_error(moved.activations, still.activations),
             control=relative_error(moved.poses * defined, still.poses * defined),
+        )
+
+
+def grid_equivariance_error(
+    module: Callable[[Capsules], Capsules], capsules: Capsules, quarters: int = 0, *, mirrored: bool = False
+) -> EquivarianceError:
+    """The same for a layer of capsules on a grid, which is rotated by quarter turns.
+
+    With ``mirrored``, left and right are exchanged first, which takes a pose (x, y) to (-x, y).
+    """
+    with torch.no_grad():
+        still, moved = module(capsules), module(quarter_turns(capsules, quarters, mirrored=mirrored))
+        expected = quarter_turns(still, quarters, mirrored=mirrored)
+        defined = (SO2().presence(expected.poses) > 0.5).unsqueeze(-1)
+        return EquivarianceError(
+            poses=relative_error(moved.poses * defined, expected.poses * defined),
+            activations=relative_error(moved.activations, expected.activations),
+            control=relative_error(
+                moved.poses * defined, move_grid(still.poses, quarters, mirrored=mirrored) * defined
+            ),
         )
 
 

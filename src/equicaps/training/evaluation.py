@@ -12,7 +12,17 @@ from equicaps.data import Dataset
 from equicaps.images import rotate
 from equicaps.images.warp import Interpolation
 from equicaps.losses import true_poses
-from equicaps.metrics import UNDEFINED, Accuracy, Network, PoseError, accuracy, check_not_empty, on_cpu, pose_errors
+from equicaps.metrics import (
+    UNDEFINED,
+    Accuracy,
+    Network,
+    PoseError,
+    accuracy,
+    balanced_accuracy,
+    check_not_empty,
+    on_cpu,
+    pose_errors,
+)
 from equicaps.models.output import CapsOutput
 from equicaps.training.config import Number
 
@@ -25,6 +35,8 @@ class AnyAngleFigures(NamedTuple):
 
     accuracy: Accuracy
     pose_error: PoseError
+    balanced_accuracy: float
+    """The mean of the accuracies of all classes, by the scores."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +59,24 @@ class AnyAngle:
         return {
             "accuracy": result.accuracy.scores,
             "agreement_accuracy": result.accuracy.activations,
+            "balanced_accuracy": result.balanced_accuracy,
             "pose_error_mean": result.pose_error.mean,
             "pose_error_median": result.pose_error.median,
             "pose_undefined": result.pose_error.undefined,
             "images": len(data),
         }
+
+
+@dataclass(frozen=True)
+class LookOnce:
+    """Some validation images while the training goes on, and at its end all test images, which nothing depends on."""
+
+    validation: Evaluation
+    test: Evaluation
+
+    def __call__(self, network: nn.Module, limit: int | None = None) -> Mapping[str, Number]:
+        """The figures on at most ``limit`` validation images, or on all test images."""
+        return self.test(network, None) if limit is None else self.validation(network, limit)
 
 
 @dataclass(frozen=True)
@@ -85,16 +110,18 @@ def evaluate(
     check_not_empty("evaluate", images)
     generator = torch.Generator().manual_seed(seed)
     degrees = (torch.rand(len(images), generator=generator) * 360).to(images.device)
-    outputs, errors = [], []
+    outputs, errors, predictions = [], [], []
     for x, y, angle in zip(images.split(batch), labels.split(batch), degrees.split(batch), strict=True):
         upright, rotated = (
             network(rotate(x, torch.zeros_like(angle), size)),
             network(rotate(x, angle, size, interpolation)),
         )
         outputs.append(accuracy(rotated, y))
+        predictions.append(rotated.scores.argmax(-1))
         errors.append(pose_errors(true_poses(upright, y), true_poses(rotated, y), angle))
     sizes = torch.tensor([len(x) for x in images.split(batch)], dtype=torch.float64)
     mean = (torch.tensor(outputs, dtype=torch.float64) * sizes[:, None]).sum(0) / sizes.sum()
     error = torch.cat(errors)
     undefined = (error == UNDEFINED).double().mean().item() * 100
-    return AnyAngleFigures(Accuracy(*mean.tolist()), PoseError(error.mean().item(), error.median().item(), undefined))
+    poses = PoseError(error.mean().item(), error.median().item(), undefined)
+    return AnyAngleFigures(Accuracy(*mean.tolist()), poses, balanced_accuracy(torch.cat(predictions), labels))

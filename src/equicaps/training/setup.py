@@ -1,17 +1,24 @@
 """From the name of a data set to a training that is ready to start."""
 
+import math
 from dataclasses import dataclass
 
 from equicaps.data import Dataset
-from equicaps.data.by_name import NAMES, load_training_splits
+from equicaps.data.by_name import NAMES, load_training_splits, survey
 from equicaps.images import Augmentation
 from equicaps.models import PRESETS, Architecture, GroupCapsNet
 from equicaps.models.sizes import legal_sizes
-from equicaps.training.config import TrainConfig
-from equicaps.training.evaluation import AnyAngle
+from equicaps.training.config import Budget, TrainConfig
+from equicaps.training.evaluation import AnyAngle, Evaluation, LookOnce
 
-FOLDER_SIZE = 64
-"""The side to which the images of a folder are fitted by default."""
+PIXELS_PER_SECOND = 200 * 32**2
+"""The pixels that one thread trains on in a second, with `steerable`, roughly: enough to choose a side in advance."""
+ENOUGH_VIEWS = 30
+"""How often each image of a folder should be seen."""
+FEWEST_WATCHED = 20
+"""Fewer validation images say too little to be worth holding them back."""
+SIDES = (32, 96)
+"""The smallest and the largest side to which the images of a folder are brought by default."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +29,15 @@ class Setup:
     data: Dataset
     augmentation: Augmentation
     network: GroupCapsNet
-    evaluation: AnyAngle
+    evaluation: Evaluation
 
 
 def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
     """Load a data set, or a folder of images, and build a network for it.
 
-    With two views of each image, they are rotated by any angle; single views are not rotated.
+    With two views of each image, they are rotated by any angle; single views are not rotated. A tenth of the training
+    images, at most as many as an evaluation looks at, is held back to watch the training; the images that it is tested
+    on are looked at once, at its end. Of very few images none is held back.
 
     Args:
         data: the name of a data set, or a folder of classes.
@@ -37,19 +46,47 @@ def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
     """
     side = config.model.image_size
     training, held_out = load_training_splits(data, size=side)
+    test: Evaluation = AnyAngle(held_out, side)
+    count = min(len(training) // 10, config.intervals.evaluation_images or len(training))
+    rest, watched = training.hold_back(count)
+    if len(watched) >= FEWEST_WATCHED:
+        training, config = rest, config.changed({"intervals.evaluation_images": len(watched)})
+        evaluation: Evaluation = LookOnce(AnyAngle(watched, side), test)
+    else:
+        evaluation, config = test, config.changed({"intervals.evaluations": 1})
     if balance:
         training = training.balanced()
     config = config.changed({"model.num_classes": len(training.classes), "model.in_channels": training.images.shape[1]})
     augmentation = Augmentation(side, rotation=180.0 if config.views == 2 else 0.0)
-    return Setup(config, training, augmentation, config.network(), AnyAngle(held_out, side))
+    return Setup(config, training, augmentation, config.network(), evaluation)
 
 
-def image_side(data: str, model: Architecture, size: int | None) -> int:
-    """The side of the network's images: ``size`` or the next above it whose blocks quarter turns map onto themselves.
+def image_side(data: str, model: Architecture, size: int | None, budget: Budget) -> int:
+    """The side of the network's images, for which quarter turns map its blocks onto themselves.
 
-    Without ``size``, that of ``model`` for a data set by name, :data:`FOLDER_SIZE` for a folder of images.
+    With ``size``, that or the next one above. Without, that of ``model`` for a data set by name; for a folder the one
+    nearest to its images' own, or a smaller one if the budget would not suffice to see each image
+    :data:`ENOUGH_VIEWS` times. Images that are smaller than that are padded.
     """
-    if size is None:
-        return model.image_size if data in NAMES else FOLDER_SIZE
+    if size is not None:
+        return legal_side(model, size)
+    if data in NAMES:
+        return model.image_size
+    smallest, largest = SIDES
+    found = survey(data)
+    near = min(max(found.side, smallest), largest)
+    nearest = min(reversed(_legal(model, near)), key=lambda side: abs(side - near))
+    if budget.minutes is None:
+        return nearest
+    affordable = int(math.sqrt(60 * budget.minutes * PIXELS_PER_SECOND / (ENOUGH_VIEWS * found.images)))
+    return min(nearest, _legal(model, max(smallest, affordable))[0])
+
+
+def legal_side(model: Architecture, side: int) -> int:
+    """``side`` or the next above it at which the preset of ``model`` is exact under quarter turns."""
+    return _legal(model, side)[-1]
+
+
+def _legal(model: Architecture, near: int) -> list[int]:
     make, options = PRESETS[model.preset]
-    return legal_sizes(make(**options).grid, size)[-1]  # type: ignore[arg-type] # bools and an order
+    return legal_sizes(make(**options).grid, near)  # type: ignore[arg-type] # bools and an order

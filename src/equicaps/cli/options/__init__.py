@@ -14,13 +14,14 @@ PRESETS = (
     "paper_iterated"
 )
 DATA_SETS = "digits, mnist, mnist_rot, affnist, galaxies"
-DATA = "A data set (digits, mnist, galaxies; digits is in the package), or a FOLDER with one folder per class."
+DATA = (
+    "A data set (digits, mnist, galaxies; digits is in the package), a FOLDER with one folder per class, or a CSV file."
+)
 
 ModelOption = Annotated[
     str, typer.Option("--model", "-m", help=f"A shipped model ({MODELS}), or a file or folder of yours.")
 ]
 Checkpoint = Annotated[str, typer.Argument(help=f"A shipped model ({MODELS}), or a file or folder.")]
-Invert = Annotated[bool, typer.Option("--invert", help="Invert the brightness of images first: dark becomes bright.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 Data = Annotated[str, typer.Option(help=DATA)]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing results (but never an input).")]

@@ -24,7 +24,8 @@ def audit(
     """Certify a model: exact under quarter turns, layer by layer, and measured at any angle.
 
     The exit code is 1 if the exact part fails: a prediction changes under a rotation by 90, 180 or 270 degrees, or
-    scores, agreements or defined poses change by 1e-4 or more (inside the network by 1e-3, relative).
+    scores, agreements or defined poses change by 1e-4 or more (inside the network by 1e-3, relative). For a model that
+    was trained with --mirror ignore, mirror images belong to the exact part.
 
     `equicaps audit digits --out certificate`
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from equicaps.cli.options import AsJson, Force, Invert, ModelOption
+from equicaps.cli.options import AsJson, Force, ModelOption
 
 Images = Annotated[list[str], typer.Argument(help="Image files, or folders of them; with --out also s3://BUCKET/...")]
 Save = Annotated[Path | None, typer.Option("--save", help="Folder for pictures with the pose drawn as an arrow.")]
@@ -28,7 +28,6 @@ Address = Annotated[
 def predict(
     images: Images,
     model: ModelOption = "digits",
-    invert: Invert = False,
     save: Save = None,
     out: Out = None,
     workers: Workers = None,
@@ -46,8 +45,6 @@ def predict(
     With --out, a run that was killed continues where it stopped, when you run the same command again.
 
     `equicaps predict seven.png --save arrows`
-
-    `equicaps predict ink_on_paper.png --invert`
 
     `equicaps predict scans/ --model runs/mine --json > answers.json`
 

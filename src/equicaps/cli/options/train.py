@@ -32,10 +32,15 @@ def train(
     consistency: Annotated[float | None, _option("The weight of pose consistency.", 0.3)] = None,
     spread: Annotated[float | None, _option("The weight of the spread loss.", 0.3)] = None,
     reconstruction: Annotated[float | None, _option("The weight of a decoder's loss.", 0.0)] = None,
+    mirror: Annotated[
+        Literal["distinguish", "ignore"] | None,
+        _option("Whether an object and its mirror image may be different classes.", "distinguish"),
+    ] = None,
     upright: Annotated[bool, typer.Option("--upright", help="Train on the images without rotating them.")] = False,
     balance: Annotated[bool, typer.Option("--balance", help="Repeat the images of rarer classes.")] = False,
     size: Annotated[
-        int | None, typer.Option(min=1, help="The side of the images in pixels.", show_default="32, for folders 64")
+        int | None,
+        typer.Option(min=1, help="The side of the images in pixels.", show_default="32, for folders near theirs"),
     ] = None,
     device: Annotated[str | None, _option("auto, cpu, cuda or mps.", "auto")] = None,
     save_every: Annotated[float | None, _option("Minutes between checkpoints.", 4.0)] = None,

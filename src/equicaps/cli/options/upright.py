@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from equicaps.cli.options import AsJson, Force, Invert, ModelOption
+from equicaps.cli.options import AsJson, Force, ModelOption
 
 Images = Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; subfolders of an input folder are kept.")]
@@ -22,7 +22,6 @@ def upright(
     images: Images,
     out: Out,
     model: ModelOption = "digits",
-    invert: Invert = False,
     tolerance: Tolerance = 1.0,
     quarter_turns: Quarters = False,
     expand: Expand = False,
@@ -32,8 +31,7 @@ def upright(
     """Rotate images upright by their predicted pose, with a contact sheet of before and after.
 
     Writes PNG (TIFF where PNG cannot hold the image) in the image's own mode and resolution. Rotations by multiples of
-    90 degrees only move pixels. An image without a pose is copied unchanged. Inputs are never overwritten. --invert
-    only changes what the model sees; the results are as bright as the inputs.
+    90 degrees only move pixels. An image without a pose is copied unchanged. Inputs are never overwritten.
 
     `equicaps upright scans/ --out upright --model runs/mine`
 
