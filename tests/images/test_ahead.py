@@ -1,6 +1,5 @@
 """Threads that read ahead keep the order, take no more than they may, and leave nothing behind."""
 
-import itertools
 import threading
 import time
 
@@ -22,7 +21,7 @@ def test_results_come_in_order_although_later_ones_are_ready_first():
 
 def test_no_more_items_are_taken_than_the_limit_and_those_asked_for():
     taken = []
-    results = ahead(lambda number: number, map(taken.append, itertools.count()), workers=2, limit=10)
+    results = ahead(lambda number: number, map(taken.append, range(1000)), workers=2, limit=10)
     assert taken == []
     for asked in range(1, 5):
         next(results)
@@ -39,7 +38,7 @@ def test_an_error_is_raised_where_its_item_would_have_come():
 
 def test_whoever_stops_early_leaves_no_threads():
     before = threading.active_count()
-    results = ahead(lambda number: number, itertools.count(), workers=3, limit=5)
+    results = ahead(lambda number: number, range(1000), workers=3, limit=5)
     next(results)
     assert threading.active_count() > before  # guard
     results.close()

@@ -1,8 +1,10 @@
 """The answers of Ray are those of one machine: with the real Ray, on two workers."""
 
+import csv
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from commands import save_network
@@ -15,34 +17,33 @@ from equicaps.inference.model import BATCH
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'equicaps[ray]'")
 psutil = pytest.importorskip("psutil", reason="psutil, which Ray's own processes are found with, is not installed")
 
-import pyarrow  # noqa: E402 - what Ray needs
+import pyarrow.parquet  # noqa: E402 - what Ray needs
 
 from equicaps.inference.ray import Predictor  # noqa: E402
+from equicaps.inference.to_file import predict_to_file  # noqa: E402
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "predict_on_ray.py"
 PROGRAM = """
-import json, subprocess, sys
-from pathlib import Path
+import json, runpy, subprocess, sys
 
 import psutil
 
 from equicaps.inference import ray as engine
 
-model, images, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+model, images, folder, example = sys.argv[1:]
 engine.OBJECT_STORE = 100 * 2**20
 with engine._started(2, None) as ray:
-    address = ray.get_runtime_context().gcs_address
-    command = [sys.executable, "-m", "equicaps.cli.main", "predict", images, "--model", model, "--engine", "ray"]
-    done = subprocess.run([*command, "--address", address, "--out", folder / "ray.csv"], capture_output=True, text=True)
     session = ray._private.worker._global_node.get_session_dir_path()
-    here = [process for process in psutil.process_iter() if session in " ".join(process.cmdline())]
-    listening = {
-        connection.laddr.ip.removeprefix("::ffff:")
-        for process in [*here, psutil.Process()]
-        for connection in process.net_connections()
-        if connection.status == psutil.CONN_LISTEN
-    }
-print(json.dumps({"code": done.returncode, "said": done.stdout + done.stderr, "listening": sorted(listening),
-                  "processes": len(here)}))
+    running = psutil.process_iter(["cmdline"])  # None for those that have just ended
+    processes = [process for process in running if session in " ".join(process.info["cmdline"] or ())]
+    connections = [found for process in [*processes, psutil.Process()] for found in process.net_connections()]
+    listening = {found.laddr.ip.removeprefix("::ffff:") for found in connections if found.status == psutil.CONN_LISTEN}
+    command = [sys.executable, "-m", "equicaps.cli.main", "predict", images, "--model", model, "--engine", "ray",
+               "--address", ray.get_runtime_context().gcs_address, "--out", f"{folder}/ray.csv"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    runpy.run_path(example)["main"](images, f"{folder}/example", model)
+print(json.dumps({"processes": len(processes), "listening": sorted(listening), "code": done.returncode,
+                  "said": done.stdout + done.stderr}))
 """
 
 
@@ -63,24 +64,39 @@ def images(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(model_file, images, tmp_path_factory):
-    """What a program finds in a Ray of its own, in which only this program and the workers listen."""
+    """What a program finds that starts Ray as ``equicaps predict`` does, and lets others join it."""
     folder = tmp_path_factory.mktemp("found")
-    command = [sys.executable, "-c", PROGRAM, model_file, images, folder]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-c", PROGRAM, model_file, images, folder, EXAMPLE]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    return {**json.loads(done.stdout.splitlines()[-1]), "file": folder / "ray.csv"}
+    return {**json.loads(done.stdout.splitlines()[-1]), "folder": folder}
 
 
-def test_a_cluster_writes_the_bytes_of_one_machine(found, model_file, images, tmp_path):
+@pytest.fixture(scope="module")
+def local(model_file, images, tmp_path_factory):
+    """The file that one machine writes."""
+    out = tmp_path_factory.mktemp("local") / "local.csv"
+    outcome = predict_to_file(load(model_file), map(str, sorted(images.iterdir())), out)
+    assert (outcome.images, outcome.failed) == (9 * BATCH, 1)
+    return out
+
+
+def test_a_cluster_writes_the_bytes_of_one_machine(found, local):
     """Nine batches in two blocks, so two workers; the exit code tells of the file that cannot be read."""
-    from equicaps.inference.to_file import predict_to_file
-
-    local = predict_to_file(load(model_file), map(str, sorted(images.iterdir())), tmp_path / "local.csv")
-    assert (local.images, local.failed) == (9 * BATCH, 1)
     assert found["code"] == 1
-    assert "answers for 288 images" in found["said"]
-    assert "1 of 288 images could not be read" in found["said"]
-    assert found["file"].read_bytes() == (tmp_path / "local.csv").read_bytes()
+    assert "ray.csv: answers for 288 images\n" in found["said"]
+    assert "error: 1 of 288 images could not be read" in found["said"]
+    assert (found["folder"] / "ray.csv").read_bytes() == local.read_bytes()
+
+
+def test_a_pipeline_has_the_same_answers(found, local):
+    """The example; its batches are others, so its numbers are the same up to rounding."""
+    rows = sorted(pyarrow.parquet.read_table(found["folder"] / "example").to_pylist(), key=lambda row: row["path"])
+    with local.open(encoding="utf-8", newline="") as file:
+        for row, expected in zip(rows, csv.DictReader(file), strict=True):
+            assert row["path"] == expected["file"]
+            assert (row["error"] is None) == (expected["error"] == "")
+            assert row["error"] or row["confidence"] == pytest.approx(float(expected["confidence"]), abs=1e-4)
 
 
 def test_only_this_machine_can_reach_a_ray_that_was_started_here(found):

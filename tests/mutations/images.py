@@ -110,6 +110,13 @@ MUTANTS = (
         ),
     ),
     *mutants_of(
+        "src/equicaps/images/ahead.py",
+        ("images/test_ahead.py",),
+        ("everything read ahead", "if len(waiting) > limit:", "if False:"),
+        ("large images decoded together", "self._free >= amount", "True"),
+        ("waiting images decoded after the end", "pool.shutdown(cancel_futures=True)", "pool.shutdown(wait=False)"),
+    ),
+    *mutants_of(
         "src/equicaps/images/decode.py",
         ("data/test_folder.py",),
         (

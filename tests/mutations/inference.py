@@ -103,6 +103,28 @@ MUTANTS = (
         ("rotated on instead of upright", "-angles.to(originals)", "angles.to(originals)"),
     ),
     *mutants_of(
+        "src/equicaps/inference/parts.py",
+        (
+            "inference/test_to_file.py::test_what_differs_from_the_parts_is_said_and_replaced_only_on_demand",
+            "inference/test_to_file.py::test_a_part_is_finished_after_some_time",
+            "inference/test_to_file.py::test_killed_at_any_moment_it_continues_to_the_same_bytes_and_computes_nothing_twice",
+        ),
+        ("parts end within a batch", "if late and len(self._lines) % BATCH == 0:", "if late:"),
+        ("other images continue old parts", "if lines[0] != lines[1]:", "if False:"),
+        ("finished parts computed again", "itertools.islice(file, self.done, None)", "itertools.islice(file, 0, None)"),
+        (
+            "manifest removed after the parts",
+            '(self.folder / MANIFEST, *self.folder.glob("*.jsonl"), ',
+            '(*self.folder.glob("*.jsonl"), self.folder / MANIFEST, ',
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/inference/rows.py",
+        ("inference/test_rows.py",),
+        ("undecodable names lose characters", '"backslashreplace"', '"ignore"'),
+        ("numbers that are not finite written", "not math.isfinite(value)", "False"),
+    ),
+    *mutants_of(
         "src/equicaps/inference/canonicalizer.py",
         ("inference/test_canonicalizer.py",),
         ("the user's own model frozen", "copy.deepcopy(model).requires_grad_(False)", "model.requires_grad_(False)"),

@@ -14,7 +14,7 @@ T = TypeVar("T")
 def ahead(function: Callable[[S], T], items: Iterable[S], *, workers: int, limit: int) -> Iterator[T]:
     """Yield ``function(item)`` for each item, in order; threads compute up to ``limit`` results before they are needed.
 
-    No more items are taken than that, so they may be endless.
+    No more items are taken than that, so there may be any number of them.
     """
     pool = ThreadPoolExecutor(workers, thread_name_prefix="equicaps")
     waiting: deque[Future[T]] = deque()

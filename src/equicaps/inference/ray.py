@@ -40,7 +40,7 @@ class Predictor:
 
         ray.data.read_binary_files("s3://bucket/images", include_paths=True).map_batches(
             Predictor, fn_constructor_args=["digits", "bytes"], batch_size=256, batch_format="pyarrow",
-            compute=ray.data.ActorPoolStrategy(size=8))
+            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=8))
 
     A file that cannot be read gives a row with its ``error``. The contents of files are left out of the result.
 
