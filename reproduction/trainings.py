@@ -73,8 +73,8 @@ PAPER_STEPS = 25_000
 RESAMPLED = replace(ROTATED, shift=0.5, interpolation="mixed")
 """Rotated digits whose grid moves by up to half a pixel, interpolated in two ways: Sobel's poses depend on both."""
 
-JITTERED = replace(UPRIGHT, shift=0.5, unshifted=0.5, interpolation="mixed")
-"""Upright digits, half of them resampled in the same way and half as they are."""
+JITTERED = replace(UPRIGHT, shift=0.5, interpolation="mixed")
+"""Upright digits, resampled in the same way."""
 
 
 def of_paper(preset: str = "paper", steps: int = PAPER_STEPS, **settings: Any) -> DigitTraining:

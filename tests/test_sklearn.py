@@ -347,7 +347,7 @@ def test_ctrl_c_ends_the_training(tmp_path, monkeypatch):
         ({"size": 0}, TABLE[:4], "`size` must be at least 1, but is 0"),
         ({"steps": 0}, TABLE[:4], "`steps` must be a positive number, but is 0"),
         ({"steps": None, "minutes": -1}, TABLE[:4], r"`minutes` must be a positive number, but is -1\.0"),
-        ({"preset": "resnet"}, TABLE[:4], "`preset` must be one of 'steerable', .*, but is 'resnet'"),
+        ({"preset": "resnet"}, TABLE[:4], "unknown preset 'resnet'; choose one of 'steerable', "),
         ({"device": "tpu"}, TABLE[:4], "`device` must be auto, cpu, .*, but is 'tpu'"),
     ],
     ids=str,

@@ -90,7 +90,7 @@ def test_a_model_that_ignores_mirroring_is_audited_for_it_and_says_so(run, model
 
 def test_the_audit_explains_data_that_do_not_fit(run, model_file, folder, tmp_path):
     for command in ("audit", "export"):
-        message = "neither a data set (digits, mnist, galaxies) nor a folder"
+        message = "neither a data set (digits, mnist, galaxies), nor a folder"
         assert failed_cleanly(run(command, model_file, "--data", "nowhere"), 2, message)
     for name, degrees in (("a", (0, 90)), ("b", (180, 270))):
         (tmp_path / "classes" / name).mkdir(parents=True)

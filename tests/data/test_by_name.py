@@ -39,7 +39,8 @@ def test_a_folder_is_fitted_to_the_given_size_and_channels(tmp_path):
         (tmp_path / f"{number % 2}").mkdir(exist_ok=True)
         Image.new("RGB", (8, 8), (0, 0, 50 * number)).save(tmp_path / f"{number % 2}" / f"{number}.png")
     splits = load_training_splits(str(tmp_path), size=16)
-    assert splits.train.images.shape[1:] == (3, 16, 16)
+    assert splits.train.images.shape[1:] == (3, 8, 8)  # reduced to the given size, but not enlarged
+    assert load_training_splits(str(tmp_path), size=6).train.images.shape[1:] == (3, 6, 6)
     assert load_test_split(str(tmp_path), ImageFormat(1, 16, 12)).images.shape[1:] == (1, 16, 16)
 
 
@@ -47,6 +48,6 @@ def test_a_folder_is_fitted_to_the_given_size_and_channels(tmp_path):
                                   lambda name: load_test_split(name, ImageFormat(1, 32, 32))])  # fmt: skip
 def test_an_unknown_name_is_refused_with_the_known_ones(load):
     with pytest.raises(
-        NotFoundError, match=r"'nowhere' is neither a data set \(digits, mnist, galaxies\) nor a folder"
+        NotFoundError, match=r"'nowhere' is neither a data set \(digits, mnist, galaxies\), nor a folder"
     ):
         load("nowhere")

@@ -60,15 +60,19 @@ def test_folders_train_and_test_are_taken_as_they_are(folder, tmp_path):
 
 
 def test_other_sizes_are_scaled_and_padded_without_distortion(folder):
-    save(folder / "cat" / "wide.png", (16, 8), 200)
+    picture = Image.new("L", (16, 8), 200)
+    picture.paste(250, (4, 2, 12, 6))
+    picture.save(folder / "cat" / "wide.png")
     save(folder / "cat" / "small.png", (4, 4), 200)
     train, test = load_folder(folder)
     assert train.note == ("17 grey images in all, 2 of them resized to 8x8 from 4x4 or 16x8 (1 padded to a square)")
     pixels = torch.cat((train.images, test.images))
-    wide = pixels[(pixels[:, 0, 4, 4] > 0.7) & (pixels[:, 0, 0, 0] == 0)]
-    assert len(wide) == 1
-    rows = torch.tensor([0, 1, 7, 8, 8, 7, 1, 0]) / 8  # padded first, then smoothed: half of 16 rows, in the middle
-    torch.testing.assert_close(wide[0, 0], 200 / 255 * rows[:, None].expand(8, 8))
+    [wide] = (pixels[pixels[:, 0, 4, 4] > 0.8, 0] * 255 - 200) / 50
+    rows = (
+        torch.tensor([0, 0, 1, 7, 7, 1, 0, 0]) / 8
+    )  # padded first, then smoothed: a quarter of 16 rows, in the middle
+    columns = torch.tensor([0, 1, 7, 8, 8, 7, 1, 0]) / 8
+    torch.testing.assert_close(wide, torch.outer(rows, columns), atol=1e-4, rtol=0)
     larger = load_folder(folder, size=32).train
     assert larger.images.shape[1:] == (1, 32, 32)
     assert larger.note.startswith(

@@ -76,6 +76,8 @@ PICTURES = {
     "31x32": lambda: framed(31, 32),
     "47x33": lambda: framed(47, 33),
     "RGBA": lambda: transparent(framed(40, 40)),
+    "dark RGBA": lambda: transparent(framed(40, 40) // 2),
+    "ink on paper": lambda: 255 - framed(36, 30) // 2,
     "16 bits": lambda: framed(28, 28).astype(np.uint16) * 250,
 }
 
@@ -86,7 +88,8 @@ def test_the_program_without_torch_prepares_images_as_predict_does(read_onnx, tm
     file = tmp_path / "a.png"
     Image.fromarray(PICTURES[name]()).save(file)
     [(_, expected)] = model.predict_files([file])
-    prepared = torch.from_numpy(read_onnx.prepare(str(file), 1, model.card.frame, model.network.image_size)[None])
+    sizes = (1, model.card.frame, model.network.image_size)
+    prepared = torch.from_numpy(read_onnx.prepare(str(file), *sizes, model.card.background)[None])
     with torch.no_grad():
         scores = model.network(prepared).scores[0].tolist()
     assert scores == pytest.approx(list(expected.scores.values()), abs=1e-3)

@@ -69,9 +69,8 @@ def test_papers_network_has_the_papers_size():
     assert sum(p.numel() for p in linear.parameters()) == 144_970
     whole = GroupCapsNet.from_preset("paper")
     parts = (*whole.body.convolutions.parameters(), *whole.body.classifier.parameters())
-    scales = sum(convolution.norm.weight.numel() for convolution in whole.body.convolutions)
-    assert sum(p.numel() for p in parts) - scales == 90_794
-    assert whole.parameter_counts() == (230_909 + scales, 0)
+    assert sum(p.numel() for p in parts) == 90_794
+    assert whole.parameter_counts() == (230_909, 0)
 
 
 def test_the_network_without_poses_has_fewer_effective_parameters():
@@ -82,7 +81,7 @@ def test_the_network_without_poses_has_fewer_effective_parameters():
     jacobian = torch.autograd.functional.jacobian(lambda points: window(points, 4).flatten(), control_points)
     assert torch.linalg.matrix_rank(jacobian.flatten(1)) == 16
     effective = sum(p.numel() for p in body.parameters()) - sum(
-        9 * c.weight[..., 0, 0].numel() + c.norm.weight.numel() for c in body.convolutions
+        9 * c.weight[..., 0, 0].numel() for c in body.convolutions
     )
     assert effective == 58_394
 

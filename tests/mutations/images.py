@@ -18,7 +18,11 @@ MUTANTS = (
         "src/equicaps/images/preparation.py",
         ("images/test_road.py",),
         ("16 bits read as 8", "images.float() / torch.iinfo(images.dtype).max", "images.float() / 255"),
-        ("transparent parts keep their colour", "images[:, :3] * images[:, 3:] if", "images[:, :3] if"),
+        (
+            "transparent parts keep their colour",
+            "on_black_or_white(images[:, :3], images[:, 3:]) if",
+            "images[:, :3] if",
+        ),
         ("channels moved by exchanging axes", "np.moveaxis(images, -1, -3)", "np.swapaxes(images, -1, -3)"),
         (
             "resized to the network's size, not to the frame",
@@ -31,8 +35,8 @@ MUTANTS = (
         ("images/test_road.py",),
         (
             "floor margins instead of symmetric ones",
-            "F.avg_pool2d(images, (2, 1), stride=1, padding=(1, 0))",
-            "F.pad(images, (0, 0, 0, 1))",
+            "F.avg_pool2d(images - colour, (2, 1), stride=1, padding=(1, 0))",
+            "F.pad(images - colour, (0, 0, 0, 1))",
         ),
     ),
     *mutants_of(
@@ -105,8 +109,8 @@ MUTANTS = (
         ("pictures turned by quarters the wrong way", "_TURNS[-quarters % 4]", "_TURNS[quarters % 4]"),
         (
             "pictures rotated on instead of back",
-            "return turned.rotate(-rest, Image.Resampling.BICUBIC, expand=expand)",
-            "return turned.rotate(rest, Image.Resampling.BICUBIC, expand=expand)",
+            "return turned.rotate(-rest, Image.Resampling.BICUBIC, expand=expand, fillcolor=fill)",
+            "return turned.rotate(rest, Image.Resampling.BICUBIC, expand=expand, fillcolor=fill)",
         ),
     ),
     *mutants_of(

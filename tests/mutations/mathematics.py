@@ -358,8 +358,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("images/test_road.py", "models/test_network.py"),
         (
             "padding on one side only",
-            "return F.pad(images, (horizontal, horizontal, vertical, vertical))",
-            "return F.pad(images, (2 * horizontal, 0, 2 * vertical, 0))",
+            "around = (horizontal, horizontal, vertical, vertical)",
+            "around = (2 * horizontal, 0, 2 * vertical, 0)",
         ),
     ),
     *mutants_of(

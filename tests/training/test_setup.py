@@ -49,7 +49,7 @@ def test_a_folder_gets_the_legal_side_nearest_to_its_own(tmp_path, size, expecte
     assert image_side(data, Architecture(), 50, Budget(steps=1)) == 56  # if one is given, that or the next above
 
 
-@pytest.mark.parametrize(("minutes", "expected"), [(10.0, 96), (0.05, 40), (0.001, 32)])
+@pytest.mark.parametrize(("minutes", "expected"), [(10.0, 96), (0.05, 48), (0.001, 32)])
 def test_large_images_are_reduced_to_what_the_budget_can_pay_for(tmp_path, minutes, expected):
     assert image_side(folder_of(tmp_path, 10, (200, 200)), Architecture(), None, Budget(minutes=minutes)) == expected
 

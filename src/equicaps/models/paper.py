@@ -25,8 +25,7 @@ class PaperConfig:
 
     The convolutions see windows of 4x4 around the block of each capsule; the class capsules are paired with a linear
     map of what the last convolution finds. The capsules have 140,115 parameters (the paper says 145k; with the
-    authors' ``TransformLinear()`` they have 144,970), the spline convolutions 90,794 (the paper: 90k), not counting the
-    144 scales of their batch normalisation, which the next layer's kernels could absorb.
+    authors' ``TransformLinear()`` they have 144,970), the spline convolutions 90,794 (the paper: 90k).
 
     Without ``features`` only the capsules remain, and the scores are the agreements. Without ``poses`` only the
     convolutions remain, evaluated at the identity: the paper's CNN(*). Of its 90,794 parameters 58,394 are effective,
@@ -40,6 +39,7 @@ class PaperConfig:
         iterations: of the routing.
         pool_by_agreement: whether the last features are pooled with the routing weights of the class capsules (Section
             4.1) instead of averaged.
+        norm: whether the convolutions are normalised over the batch in training.
     """
 
     num_classes: int = 10
@@ -49,6 +49,7 @@ class PaperConfig:
     gradients: GradientMethod = "sobel"
     iterations: int = 2
     pool_by_agreement: bool = False
+    norm: bool = False
     features: bool = True
     poses: bool = True
 
@@ -77,7 +78,7 @@ class PaperNet(nn.Module):
             for n, m in (widths if config.poses else [])
         )
         self.convolutions = nn.ModuleList(
-            PoseConv2d(n, m, kernel_size=4, stride=2, padding=1, norm=True)
+            PoseConv2d(n, m, kernel_size=4, stride=2, padding=1, norm=config.norm)
             for n, m in (widths[:-1] if config.features else [])
         )
         self.classifier = nn.Linear(*widths[-1]) if config.features else None
