@@ -26,8 +26,8 @@ MUTANTS = (
         ("channels moved by exchanging axes", "np.moveaxis(images, -1, -3)", "np.swapaxes(images, -1, -3)"),
         (
             "resized to the network's size, not to the frame",
-            "sides, precise = (to.frame, to.frame)",
-            "sides, precise = (to.size, to.size)",
+            "_framed(channel, to.frame)",
+            "_framed(channel, to.size)",
         ),
     ),
     *mutants_of(

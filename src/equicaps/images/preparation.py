@@ -117,10 +117,8 @@ def fit(
 
     Images of the frame's size are not resampled. Padding has the colour of each image's own background.
     """
-    images = square(as_known(images, to.background))
-    if images.shape[-1] != to.frame:
-        sides, precise = (to.frame, to.frame), images.double()  # float32 rounds the weights of both ends differently
-        images = F.interpolate(precise, sides, mode="bilinear", antialias=True, align_corners=False).to(images.dtype)
+    channels = as_known(images, to.background).split(1, dim=1)  # a whole photograph in float64 would fill the memory
+    images = torch.cat([_framed(channel, to.frame) for channel in channels], dim=1)
     return pad_to(with_channels(images, to.channels), to.size, to.size)
 
 
@@ -139,6 +137,15 @@ def with_channels(
     if channels == 3:
         return images.expand(-1, 3, -1, -1)
     return torch.einsum("nchw,c->nhw", images, images.new_tensor(GREY)).unsqueeze(1)
+
+
+def _framed(channel: Float[Tensor, "n 1 _height _width"], side: int) -> Float[Tensor, "n 1 {side} {side}"]:
+    """Pad a channel to a square and resize it."""
+    channel = square(channel)
+    if channel.shape[-1] == side:
+        return channel
+    precise = channel.double()  # float32 rounds the weights of both ends differently
+    return F.interpolate(precise, (side, side), mode="bilinear", antialias=True, align_corners=False).to(channel.dtype)
 
 
 def _from_tensor(images: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from equicaps.models import CapsOutput, GroupCapsNet
 BATCH, WORKERS = 32, 4
 """How many files pass through the network at once, and how many threads decode them."""
 PIXELS = 16_000_000
-"""How many pixels, padded to squares, are decoded at once, at up to 60 bytes each; a larger image is decoded alone."""
+"""How many pixels, padded to squares, are decoded at once, at up to 50 bytes each; a larger image is decoded alone."""
 
 Source = Path | str | bytes
 """A file by its path, its address, or its content."""
