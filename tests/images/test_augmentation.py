@@ -124,14 +124,6 @@ def test_shift_moves_a_centred_image_by_up_to_that_much_along_both_axes():
     assert abs(torch.corrcoef(places)[0, 1]) < 0.1
 
 
-def test_unshifted_views_keep_their_pixels(digits):
-    """About a quarter of the views is the padded image itself; the others have moved."""
-    views, _ = Augmentation(32, shift=0.5, unshifted=0.25, interpolation="mixed")(digits, seeded())
-    still, _ = Augmentation(32)(digits, seeded())
-    same = (views - still).abs().amax((1, 2, 3)) < 1e-4
-    assert abs(same.double().mean() - 0.25) < 4 * math.sqrt(0.25 * 0.75 / len(digits))
-
-
 def test_without_shift_a_centred_image_stays_centred():
     """Control for the test above."""
     views, _ = Augmentation(32)(torch.ones(3, 1, 4, 4), seeded())
@@ -169,7 +161,6 @@ def test_views_of_colour_images_that_are_not_square():
         ({"size": 8, "shear": -0.1}, "shear must be 0 or more"),
         ({"size": 8, "shift": -1.0}, "shift must be 0 or more"),
         ({"size": 8, "shift": math.inf}, "shift must be 0 or more"),
-        ({"size": 8, "unshifted": 1.5}, "unshifted must be a fraction"),
         ({"size": 8, "scale": (0.0, 1.0)}, "scale must be"),
         ({"size": 8, "scale": (1.2, 1.0)}, "scale must be"),
     ],

@@ -34,8 +34,6 @@ class Augmentation:
         shear: the largest shear in either direction, drawn uniformly: x grows by up to this much per unit of y.
         scale: the smallest and the largest factor, drawn uniformly for each axis.
         shift: the largest shift of a centred image in pixels, in either direction, drawn uniformly for each axis.
-        unshifted: the fraction of views that stay where they are in spite of ``shift``; if nothing else changes
-            them either, they keep their pixels, up to rounding.
         placement: ``"centre"``; ``"frame"``, at any whole pixel such that the whole image stays inside (translated
             MNIST: 28x28 in 40x40); ``"ink"``, anywhere such that everything that is not background stays inside after
             the other changes (affNIST). Ink that does not fit is centred.
@@ -49,7 +47,6 @@ class Augmentation:
     shear: float = 0.0
     scale: tuple[float, float] = (1.0, 1.0)
     shift: float = 0.0
-    unshifted: float = 0.0
     placement: Placement = "centre"
     interpolation: Interpolation | Literal["mixed"] = "bilinear"
 
@@ -63,8 +60,6 @@ class Augmentation:
             raise ValueError(f"Augmentation: shear must be 0 or more (either way), but is {self.shear}.")
         if not 0 <= self.shift < math.inf:
             raise ValueError(f"Augmentation: shift must be 0 or more pixels (either way), but is {self.shift}.")
-        if not 0 <= self.unshifted <= 1:
-            raise ValueError(f"Augmentation: unshifted must be a fraction from 0 to 1, but is {self.unshifted}.")
         if not 0 < self.scale[0] <= self.scale[1] < math.inf:
             raise ValueError(f"Augmentation: scale must be (smallest, largest), both above 0, but is {self.scale}.")
 
@@ -85,9 +80,6 @@ class Augmentation:
         scale = self.scale[0] + drawn[2:4] * (self.scale[1] - self.scale[0])
         forth, back = _linear_map(degrees, shear, scale)
         shift = self._shift(images, forth, drawn[4:].T)
-        if self.unshifted:
-            stays = torch.rand(len(images), 1, generator=generator, device=device).to(images) < self.unshifted
-            shift = torch.where(stays, 0, shift)
         if self.interpolation != "mixed":
             return Views(warp(images, back, shift, self.size, self.interpolation), degrees)
         views = images.new_empty(len(images), images.shape[1], self.size, self.size)
