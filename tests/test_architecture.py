@@ -235,9 +235,10 @@ BENEATH = {
     "cli/reporting.py",
     "cli/terminal.py",
     "images/background.py",
+    "images/resizing.py",
     "images/ahead.py",
 }
-"""What the road stands on: arithmetic, checks, torch's own layer, messages, a remark, threads. Nothing that leads
+"""What the road stands on: arithmetic, checks, torch's own layer, messages, colours, sizes, threads. Nothing that leads
 elsewhere."""
 
 TRACER = """

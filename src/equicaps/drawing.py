@@ -81,7 +81,7 @@ def _visible(picture: Image.Image) -> Image.Image:
         from equicaps.images.decode import pixels
 
         seen = pixels(picture).expand(3, -1, -1).permute(1, 2, 0)
-        return Image.fromarray((seen * 255).round().byte().numpy())
+        return Image.fromarray(seen.contiguous().numpy())
     return picture.convert("RGB")
 
 

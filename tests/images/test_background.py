@@ -76,15 +76,16 @@ def test_images_with_the_opposite_background_are_inverted(known, expected):
     images = torch.stack([torch.full((1, 6, 6), value) for value in (0.1, 0.5, 0.9)])
     images[..., 2:4, 2:4] = 0.3
     assert is_opposite(images, known).tolist() == expected
-    seen = as_known(images, known)
+    seen, which = as_known(images, known)
+    assert which.tolist() == expected
     for before, after, inverted in zip(images, seen, expected, strict=True):
         assert torch.equal(after, 1 - before if inverted else before)
-    assert torch.equal(as_known(seen, known), seen)
+    assert torch.equal(as_known(seen, known)[0], seen)
 
 
 def test_nothing_is_inverted_for_a_model_that_knows_several_backgrounds():
     images = torch.rand(3, 1, 6, 6)
-    assert as_known(images, None) is images
+    assert as_known(images, None)[0] is images
 
 
 @pytest.mark.parametrize("size", [(6, 6), (5, 9)])
@@ -106,6 +107,16 @@ def test_a_transparent_image_lies_on_what_differs_from_it(shade, behind, tmp_pat
     Image.fromarray(bytes_, "RGBA").save(tmp_path / "image.png")
     [read_again] = read(tmp_path / "image.png")
     torch.testing.assert_close(read_again, seen[:, :1], atol=0.01, rtol=0)
+
+
+@pytest.mark.parametrize("shade", [0, 200])
+def test_half_transparent_bytes_are_mixed_as_floats_are_and_the_image_is_not_changed(shade):
+    image = torch.randint(256, (2, 4, 40, 30), dtype=torch.uint8)
+    image[:, :3] = image[:, :3] // 8 + shade
+    before = image.clone()
+    [seen], [expected] = read(image), read(image / 255)
+    torch.testing.assert_close(seen, expected, rtol=0, atol=0.502 / 255)
+    assert torch.equal(image, before)
 
 
 def test_a_fully_transparent_image_is_black():

@@ -9,8 +9,10 @@ import torch
 from PIL import Image
 from torch.nn import functional as F
 
+from equicaps.data import folder
 from equicaps.data.by_name import load_test_split
 from equicaps.images import preparation as road
+from equicaps.images.resizing import as_floats
 from equicaps.inference import Canonicalizer, Card, PoseModel, audit, export
 from equicaps.models import GroupCapsNet
 from equicaps.serve.pictures import fitted, read_upload
@@ -181,10 +183,18 @@ def floor_margins(images, height, width):
     return F.pad(images, (left, width - images.shape[-1] - left, top, height - images.shape[-2] - top))
 
 
+def resized_with_floor_margins(images, side):
+    longest = max(images.shape[-2:])
+    padded = floor_margins(as_floats(images), longest, longest).double()
+    return F.interpolate(padded, (side, side), mode="bilinear", antialias=True, align_corners=False).float()
+
+
 @pytest.mark.parametrize("name", READERS)
 def test_floor_margins_would_be_noticed(readers, models, name, monkeypatch):
     """Control: in every reader, and only where a difference is odd."""
     monkeypatch.setattr(road, "pad_to", floor_margins)
+    for module in (road, folder):
+        monkeypatch.setattr(module, "resized", resized_with_floor_margins)
     for size in ODD:
         with pytest.raises(AssertionError, match="not close"):
             check_quarter_turns(readers[name], models[0], image("grey", size))

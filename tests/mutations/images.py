@@ -4,9 +4,21 @@ from mutations.mutant import mutants_of
 
 MUTANTS = (
     *mutants_of(
+        "src/equicaps/images/resizing.py",
+        ("images/test_resizing.py", "images/test_road.py"),
+        ("images resized without smoothing", "reach = max(whole / side, 1)", "reach = 1"),
+        ("padding is black", "colour = background(images).double()", "colour = torch.zeros(1, 1, 1, 1).double()"),
+        ("an odd difference is cut off", "(given[:, :-1] + given[:, 1:]) / 2 if odd", "given[:, :-1] if odd"),
+        ("16 bits read as 8", "torch.iinfo(images.dtype).max", "255"),
+    ),
+    *mutants_of(
+        "src/equicaps/images/background.py",
+        ("images/test_background.py",),
+        ("bytes are mixed without rounding", ".round_()", ""),
+    ),
+    *mutants_of(
         "src/equicaps/images/preparation.py",
         ("data/test_folder.py",),
-        ("images resized without smoothing", "antialias=True", "antialias=False"),
         ("red and blue exchanged in grey", "(0.299, 0.587, 0.114)", "(0.114, 0.587, 0.299)"),
     ),
     *mutants_of(
@@ -17,17 +29,12 @@ MUTANTS = (
     *mutants_of(
         "src/equicaps/images/preparation.py",
         ("images/test_road.py",),
-        ("16 bits read as 8", "images.float() / torch.iinfo(images.dtype).max", "images.float() / 255"),
-        (
-            "transparent parts keep their colour",
-            "on_black_or_white(images[:, :3], images[:, 3:]) if",
-            "images[:, :3] if",
-        ),
+        ("transparent parts keep their colour", "on_black_or_white(images) if", "images[:, :3] if"),
         ("channels moved by exchanging axes", "np.moveaxis(images, -1, -3)", "np.swapaxes(images, -1, -3)"),
         (
             "resized to the network's size, not to the frame",
-            "_framed(channel, to.frame)",
-            "_framed(channel, to.size)",
+            "resized(images, to.frame)",
+            "resized(images, to.size)",
         ),
     ),
     *mutants_of(

@@ -15,7 +15,8 @@ from equicaps.data.dataset import Dataset
 from equicaps.data.table import read_table
 from equicaps.errors import NotFoundError, UsageError
 from equicaps.images.background import Background, background_of, brightness
-from equicaps.images.preparation import ImageFormat, fit, read, with_channels
+from equicaps.images.preparation import ImageFormat, fit, with_channels
+from equicaps.images.resizing import resized
 
 Files = Mapping[str, Sequence[Path]]
 """The image files of every class."""
@@ -263,9 +264,11 @@ def _read(
 
 def _fitted(file: Path, channels: int | None, side: int, frame: int, backgrounds: list[Tensor]) -> Tensor:
     """One image, prepared as for a prediction, by default in its own colours; appends its background's brightness."""
-    [image] = read(file)
-    backgrounds.append(brightness(image))
-    return fit(image, ImageFormat(channels or image.shape[1], side, frame))
+    from equicaps.images.decode import read_pixels
+
+    framed = resized(read_pixels(file).unsqueeze(0), frame)
+    backgrounds.append(brightness(framed))
+    return fit(framed, ImageFormat(channels or framed.shape[1], side, frame))
 
 
 def _note(sizes: Sequence[tuple[int, int]], side: int, colours: str) -> str:

@@ -3,9 +3,10 @@
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
+from equicaps.images.resizing import rows_at_once
 from equicaps.models.sizes import background
 
 Background = Literal["dark", "bright"]
@@ -39,17 +40,31 @@ def is_opposite(images: Float[Tensor, "n channels height width"], known: Backgro
 
 def as_known(
     images: Float[Tensor, "n channels height width"], known: Background | None
-) -> Float[Tensor, "n channels height width"]:
-    """Exchange bright and dark in images with the opposite of the background that a model knows."""
+) -> tuple[Float[Tensor, "n channels height width"], Bool[Tensor, " n"]]:
+    """Exchange bright and dark in images with the opposite of the background that a model knows; and say in which."""
     opposite = is_opposite(images, known)
-    return torch.where(opposite[:, None, None, None], 1 - images, images) if opposite.any() else images
+    return torch.where(opposite[:, None, None, None], 1 - images, images) if opposite.any() else images, opposite
 
 
-def on_black_or_white(
-    colours: Float[Tensor, "n channels height width"], opacity: Float[Tensor, "n 1 height width"]
-) -> Float[Tensor, "n channels height width"]:
-    """Lay a transparent image on black or, if what it shows is dark, on white: a background that differs from it."""
-    weight = opacity.double()
-    shown = (colours.double().mean(1, keepdim=True) * weight).sum((1, 2, 3)) / weight.sum((1, 2, 3)).clamp(min=1e-9)
-    ground = ((shown < DARK_OBJECT) & (weight.amax((1, 2, 3)) > 0)).to(colours)[:, None, None, None]
-    return colours * opacity + ground * (1 - opacity)
+def on_black_or_white(images: Shaped[Tensor, "n 4 height width"]) -> Shaped[Tensor, "n 3 height width"]:
+    """Lay transparent images on black or, if what they show is dark, on white: a background that differs from them.
+
+    Bytes stay bytes; they are converted some rows at a time, because a photograph of floats would fill the memory.
+    """
+    strips = images.split(rows_at_once(images.shape[:2].numel() * images.shape[-1]), -2)
+    scale = 255 if images.dtype == torch.uint8 else 1
+    weight, shown = images.new_zeros(2, len(images), dtype=torch.float64)
+    for strip in strips:
+        values = strip.float() if scale == 255 else strip.double()  # sums are the same in any order
+        weight += values[:, 3].sum((1, 2), dtype=torch.float64)
+        shown += (values[:, :3].sum(1) * values[:, 3]).sum((1, 2), dtype=torch.float64) / 3
+    dark = (shown / scale < DARK_OBJECT * weight) & (weight > 0)
+    ground = dark.to(images)[:, None, None, None] * scale
+    if scale == 1:
+        return images[:, :3] * images[:, 3:] + ground * (1 - images[:, 3:])
+    opaque, top = torch.empty_like(images[:, :3]), 0
+    for strip in strips:
+        share = strip[:, 3:].float() / 255
+        opaque[:, :, top : top + strip.shape[-2]] = (strip[:, :3] * share + ground * (1 - share)).round_()
+        top += strip.shape[-2]
+    return opaque

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from equicaps.errors import DamagedFileError, MissingPackageError, NotFoundError, UsageError
 from equicaps.images.background import on_black_or_white
+from equicaps.images.resizing import rows_at_once
 
 try:
     from PIL import Image, ImageOps, UnidentifiedImageError
@@ -24,6 +25,8 @@ except ImportError as error:
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".pbm"})
 MEGAPIXELS = 50
 """Larger images are refused before they are decoded, because a small file can unpack to gigabytes."""
+LONGEST = 65_535
+"""The longest side, which is also that of a JPEG."""
 _HEADERS = threading.Lock()
 """One thread at a time opens a header, because the filters of warnings belong to the whole process."""
 
@@ -102,7 +105,7 @@ def image_size(source: str | Path | bytes) -> tuple[int, int]:
 def open_image(path: Path) -> Image.Image:
     """Read a picture in its own mode and resolution, oriented as its EXIF data say; of several frames, the first."""
     with _explained(path), _opened(path) as picture:
-        return ImageOps.exif_transpose(picture)
+        return _oriented(picture)
 
 
 def decode_image(content: bytes, name: str, *, formats: tuple[str, ...] | None = None) -> Image.Image:
@@ -114,14 +117,14 @@ def decode_image(content: bytes, name: str, *, formats: tuple[str, ...] | None =
         formats: the only formats to accept, as Pillow names them; by default all.
     """
     with _explained(name):
-        return ImageOps.exif_transpose(_header(io.BytesIO(content), name, formats))
+        return _oriented(_header(io.BytesIO(content), name, formats))
 
 
 def pixels(picture: Image.Image) -> Tensor:
-    """The pixels in [0, 1] with shape (channels, height, width): one channel if all are grey, otherwise three.
+    """The pixels with shape (channels, height, width): one channel if all are grey, otherwise three.
 
-    Transparent parts become black, or white around dark objects. Floating-point pictures are refused, because the range
-    of their values is unknown.
+    They are bytes or, from pictures of 16 bits, floats in [0, 1]. Transparent parts become black, or white around dark
+    objects. Floating-point pictures are refused, because the range of their values is unknown.
     """
     return _grey_if_possible(_values(picture))
 
@@ -133,8 +136,15 @@ def read_pixels(source: str | Path | bytes) -> Tensor:
         return pixels(decode_image(source, "the image") if isinstance(source, bytes) else open_image(Path(source)))
 
 
+def _oriented(picture: Image.Image) -> Image.Image:
+    """The decoded picture, rotated as its EXIF data say; it is copied only if they say something."""
+    picture.load()
+    ImageOps.exif_transpose(picture, in_place=True)
+    return picture
+
+
 def _grey_if_possible(image: Tensor) -> Tensor:
-    return image[:1] if bool((image == image[:1]).all()) else image
+    return image[:1] if all(torch.equal(channel, image[0]) for channel in image[1:]) else image
 
 
 @contextlib.contextmanager
@@ -176,16 +186,25 @@ def _header(
         raise DamagedFileError(
             f"{name} is refused: {width}x{height} is more than {MEGAPIXELS} megapixels; reduce its size first."
         )
+    if max(width, height) > LONGEST:
+        raise DamagedFileError(
+            f"{name} is refused: {width}x{height} is longer than {LONGEST:,} pixels; cut it into pieces first."
+        )
     return picture
 
 
 def _values(picture: Image.Image) -> Tensor:
-    """Values in [0, 1], shape (channels, height, width)."""
+    """Bytes, or floats in [0, 1], with shape (channels, height, width)."""
     if picture.mode == "F":
         raise UsageError("the range of a floating-point image's values is unknown; convert it to 8 or 16 bits first.")
     if picture.mode.startswith("I"):  # 16 bits
-        return torch.from_numpy(np.array(picture, dtype=np.float32)).div(65535).clamp(0, 1).unsqueeze(0)
+        return torch.from_numpy(np.array(picture, dtype=np.float32)).div_(65535).clamp_(0, 1).unsqueeze(0)
     transparent = "A" in picture.getbands() or "transparency" in picture.info
     mode = "RGBA" if transparent else "L" if picture.mode in ("1", "L") else "RGB"
-    values = torch.from_numpy(np.atleast_3d(np.array(picture.convert(mode)))).permute(2, 0, 1).float().div_(255)
-    return on_black_or_white(values[None, :3], values[None, 3:])[0] if transparent else values
+    width, height = picture.size
+    values = torch.empty(len(mode), height, width, dtype=torch.uint8)
+    step = rows_at_once(width * len(mode))  # Pillow would copy the whole several times
+    for top in range(0, height, step):
+        strip = picture.crop((0, top, width, min(top + step, height))).convert(mode)
+        values[:, top : top + step] = torch.from_numpy(np.atleast_3d(np.array(strip))).permute(2, 0, 1)
+    return on_black_or_white(values.unsqueeze(0))[0] if transparent else values

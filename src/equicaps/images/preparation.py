@@ -3,19 +3,19 @@
 Every step commutes with quarter turns, for every size: a rotated image gives the rotated result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Union
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F
 
-from equicaps.images.background import Background, as_known, is_opposite, on_black_or_white
+from equicaps.images.background import Background, as_known, on_black_or_white
+from equicaps.images.resizing import as_floats, resized
 from equicaps.models.sizes import pad_to
 
 if TYPE_CHECKING:
@@ -67,11 +67,9 @@ def prepared(images: Images, to: ImageFormat) -> Prepared:
     else, files of that size too, goes through :func:`fit`.
     """
     if isinstance(images, Tensor) and images.ndim == 4 and tuple(images.shape[1:]) == (to.channels, to.size, to.size):
-        [batch] = read(images)
-        return Prepared(as_known(batch, to.background), is_opposite(batch, to.background))
-    batches = read(images)
-    inverted = torch.cat([is_opposite(batch, to.background) for batch in batches])
-    return Prepared(torch.cat([fit(batch, to) for batch in batches]), inverted)
+        return Prepared(*as_known(read_batch(images), to.background))
+    fitted = [_fitted(batch, to) for batch in _each(images)]
+    return Prepared(*map(torch.cat, zip(*fitted, strict=True)))
 
 
 def read(images: Images) -> list[Float[Tensor, "_ _ _ _"]]:
@@ -81,20 +79,27 @@ def read(images: Images) -> list[Float[Tensor, "_ _ _ _"]]:
     or 4 channels may also come last. Integers are divided by the largest value of their type. Transparent parts become
     black, or white around dark objects.
     """
+    return list(map(as_floats, _each(images)))
+
+
+def _each(images: Images) -> Iterator[Shaped[Tensor, "_ _ _ _"]]:
+    """The batches of :func:`read`, one after the other, but bytes are still bytes."""
     if isinstance(images, Tensor):
-        return [_from_tensor(images)]
-    if isinstance(images, np.ndarray):
-        return [_from_array(images)]
-    if isinstance(images, str | Path | bytes) or _is_picture(images):
-        return [_from_picture(images).unsqueeze(0)]
-    if isinstance(images, list | tuple):
+        yield _from_tensor(images)
+    elif isinstance(images, np.ndarray):
+        yield _from_array(images)
+    elif isinstance(images, str | Path | bytes) or _is_picture(images):
+        yield _from_picture(images).unsqueeze(0)
+    elif isinstance(images, list | tuple):
         if not images:
             raise ValueError("images: the sequence is empty; give at least one image.")
-        return [batch for image in images for batch in read(image)]
-    raise TypeError(
-        "images must be a torch.Tensor, a numpy array, a Pillow image, a file's path or bytes, or a sequence of those, "
-        f"but is {type(images).__name__}."
-    )
+        for image in images:
+            yield from _each(image)
+    else:
+        raise TypeError(
+            "images must be a torch.Tensor, a numpy array, a Pillow image, a file's path or bytes, or a sequence of "
+            f"those, but is {type(images).__name__}."
+        )
 
 
 def read_batch(images: Images) -> Float[Tensor, "n channels height width"]:
@@ -113,13 +118,17 @@ def read_batch(images: Images) -> Float[Tensor, "n channels height width"]:
 def fit(
     images: Float[Tensor, "n _channels _height _width"], to: ImageFormat
 ) -> Float[Tensor, "n {to.channels} {to.size} {to.size}"]:
-    """Invert if necessary, pad to a square, resize to the frame, convert the channels and pad to the network's size.
+    """Pad to a square, resize to the frame, invert if necessary, convert the channels and pad to the network's size.
 
     Images of the frame's size are not resampled. Padding has the colour of each image's own background.
     """
-    channels = as_known(images, to.background).split(1, dim=1)  # a whole photograph in float64 would fill the memory
-    images = torch.cat([_framed(channel, to.frame) for channel in channels], dim=1)
-    return pad_to(with_channels(images, to.channels), to.size, to.size)
+    return _fitted(images, to).images
+
+
+def _fitted(images: Shaped[Tensor, "n _channels _height _width"], to: ImageFormat) -> Prepared:
+    """Like :func:`fit`, also for bytes, and with what was inverted."""
+    framed, inverted = as_known(resized(images, to.frame), to.background)
+    return Prepared(pad_to(with_channels(framed, to.channels), to.size, to.size), inverted)
 
 
 def square(images: Float[Tensor, "n channels height width"]) -> Float[Tensor, "n channels side side"]:
@@ -139,23 +148,12 @@ def with_channels(
     return torch.einsum("nchw,c->nhw", images, images.new_tensor(GREY)).unsqueeze(1)
 
 
-def _framed(channel: Float[Tensor, "n 1 _height _width"], side: int) -> Float[Tensor, "n 1 {side} {side}"]:
-    """Pad a channel to a square and resize it."""
-    channel = square(channel)
-    if channel.shape[-1] == side:
-        return channel
-    precise = channel.double()  # float32 rounds the weights of both ends differently
-    return F.interpolate(precise, (side, side), mode="bilinear", antialias=True, align_corners=False).to(channel.dtype)
-
-
 def _from_tensor(images: Tensor) -> Tensor:
-    if images.dtype == torch.bool:
+    if images.dtype in (torch.bool, torch.float16, torch.bfloat16):
         images = images.float()
-    elif images.dtype in (torch.uint8, torch.uint16):
-        images = images.float() / torch.iinfo(images.dtype).max
-    elif images.dtype in (torch.float16, torch.bfloat16):
-        images = images.float()
-    if images.dtype not in (torch.float32, torch.float64):
+    elif images.dtype == torch.uint16:
+        images = as_floats(images)
+    if images.dtype not in (torch.uint8, torch.float32, torch.float64):
         raise TypeError(f"images must be bytes (uint8), uint16 or floats in [0, 1], but have dtype {images.dtype}.")
     if images.ndim not in (2, 3, 4) or (images.ndim == 4 and images.shape[1] not in (1, 3, 4)):
         raise ValueError(
@@ -169,7 +167,7 @@ def _from_tensor(images: Tensor) -> Tensor:
     if images.ndim == 2:
         images = images.unsqueeze(0)
     images = images.unsqueeze(1) if images.ndim == 3 else images
-    return on_black_or_white(images[:, :3], images[:, 3:]) if images.shape[1] == 4 else images
+    return on_black_or_white(images) if images.shape[1] == 4 else images
 
 
 def _from_array(images: NDArray[Any]) -> Tensor:

@@ -2,7 +2,9 @@
 
 import contextlib
 import itertools
+import math
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +25,8 @@ from equicaps.models import CapsOutput, GroupCapsNet
 BATCH, WORKERS = 32, 4
 """How many files pass through the network at once, and how many threads decode them."""
 PIXELS = 16_000_000
-"""How many pixels, padded to squares, are decoded at once, at up to 50 bytes each; a larger image is decoded alone."""
+"""How many pixels are decoded at once, at up to 12 bytes each; a larger image is decoded alone,
+always by the same thread, because every thread keeps some of the memory that it once used."""
 
 Source = Path | str | bytes
 """A file by its path, its address, or its content."""
@@ -115,7 +118,7 @@ class PoseModel(nn.Module):
         """Like :meth:`predict_files`, for paths, addresses such as ``s3://bucket/image.png``, and contents of files."""
         from equicaps.images.decode import image_size, is_remote  # Pillow is optional
 
-        room = Room(PIXELS)
+        room, alone = Room(PIXELS), ThreadPoolExecutor(1)
 
         def opened(source: Source) -> Opened | OSError:
             try:
@@ -123,8 +126,9 @@ class PoseModel(nn.Module):
                     from equicaps.images.remote import read_remote  # so is pyarrow
 
                     source = read_remote(source)
-                with room.taken(max(image_size(source)) ** 2):
-                    return self._open(source)
+                pixels = math.prod(image_size(source))
+                with room.taken(pixels):
+                    return alone.submit(self._open, source).result() if pixels > PIXELS else self._open(source)
             except OSError as error:
                 return error
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -50,7 +50,7 @@ def pad_to_legal(
     return pad_to(images, height, width)
 
 
-def background(images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch channels 1 1"]:
+def background(images: Shaped[Tensor, "batch channels height width"]) -> Shaped[Tensor, "batch channels 1 1"]:
     """The colour around what each image shows: the median of its outermost pixels, in every channel.
 
     Wherever pixels have to be invented, in padding and rotating, they get this colour. A quarter turn does not change

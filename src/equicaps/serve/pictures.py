@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from equicaps.images.decode import decode_image, pixels
 from equicaps.images.preparation import ImageFormat, fit, with_channels
+from equicaps.images.resizing import as_floats
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 LARGEST = 512
@@ -27,7 +28,7 @@ def read_upload(content: bytes) -> Float[Tensor, "channels height width"]:
     if picture.mode in ("P", "1"):  # Pillow cannot smooth these when it shrinks them
         picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
     picture.thumbnail((LARGEST, LARGEST))
-    return pixels(picture)
+    return as_floats(pixels(picture))
 
 
 def fitted(image: Float[Tensor, "_ _h _w"], channels: int, side: int) -> Float[Tensor, "{channels} {side} {side}"]:

@@ -77,7 +77,7 @@ class Playground:
             ValueError: if nothing is drawn on it.
         """
         with self._one_at_a_time:
-            image = as_known(read_upload(content).unsqueeze(0), self.background)[0]
+            (image,), _ = as_known(read_upload(content).unsqueeze(0), self.background)
             return Picture(to_bytes((centred_digit if centre else fitted)(image, self.channels, self.side)))
 
     def answer(self, question: Question) -> Reply:
