@@ -9,7 +9,6 @@ import torch
 from PIL import Image
 from torch.nn import functional as F
 
-from equicaps.data import folder
 from equicaps.data.by_name import load_test_split
 from equicaps.images import preparation as road
 from equicaps.images.resizing import as_floats
@@ -193,8 +192,7 @@ def resized_with_floor_margins(images, side):
 def test_floor_margins_would_be_noticed(readers, models, name, monkeypatch):
     """Control: in every reader, and only where a difference is odd."""
     monkeypatch.setattr(road, "pad_to", floor_margins)
-    for module in (road, folder):
-        monkeypatch.setattr(module, "resized", resized_with_floor_margins)
+    monkeypatch.setattr(road, "resized", resized_with_floor_margins)
     for size in ODD:
         with pytest.raises(AssertionError, match="not close"):
             check_quarter_turns(readers[name], models[0], image("grey", size))

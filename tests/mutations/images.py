@@ -9,7 +9,7 @@ MUTANTS = (
         ("images resized without smoothing", "reach = max(whole / side, 1)", "reach = 1"),
         ("padding is black", "colour = background(images).double()", "colour = torch.zeros(1, 1, 1, 1).double()"),
         ("an odd difference is cut off", "(given[:, :-1] + given[:, 1:]) / 2 if odd", "given[:, :-1] if odd"),
-        ("16 bits read as 8", "torch.iinfo(images.dtype).max", "255"),
+        ("16 bits read as 8", "images.float() / torch.iinfo(images.dtype).max", "images.float() / 255"),
     ),
     *mutants_of(
         "src/equicaps/images/background.py",

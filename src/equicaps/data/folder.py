@@ -16,7 +16,6 @@ from equicaps.data.table import read_table
 from equicaps.errors import NotFoundError, UsageError
 from equicaps.images.background import Background, background_of, brightness
 from equicaps.images.preparation import ImageFormat, fit, with_channels
-from equicaps.images.resizing import resized
 
 Files = Mapping[str, Sequence[Path]]
 """The image files of every class."""
@@ -266,9 +265,9 @@ def _fitted(file: Path, channels: int | None, side: int, frame: int, backgrounds
     """One image, prepared as for a prediction, by default in its own colours; appends its background's brightness."""
     from equicaps.images.decode import read_pixels
 
-    framed = resized(read_pixels(file).unsqueeze(0), frame)
-    backgrounds.append(brightness(framed))
-    return fit(framed, ImageFormat(channels or framed.shape[1], side, frame))
+    image = read_pixels(file).unsqueeze(0)
+    backgrounds.append(brightness(image))
+    return fit(image, ImageFormat(channels or image.shape[1], side, frame))
 
 
 def _note(sizes: Sequence[tuple[int, int]], side: int, colours: str) -> str:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from equicaps.images.resizing import rows_at_once
+from equicaps.images.resizing import as_floats, rows_at_once
 from equicaps.models.sizes import background
 
 Background = Literal["dark", "bright"]
@@ -18,9 +18,9 @@ DARK_OBJECT = 0.4
 """What is darker than this, on average, is laid on white where it is transparent."""
 
 
-def brightness(images: Float[Tensor, "n channels height width"]) -> Float[Tensor, " n"]:
+def brightness(images: Shaped[Tensor, "n channels height width"]) -> Float[Tensor, " n"]:
     """The brightness of each image's background: the middle one of its channels."""
-    return background(images).flatten(1).median(-1).values
+    return as_floats(background(images)).flatten(1).median(-1).values
 
 
 def background_of(brightnesses: Float[Tensor, " n"]) -> Background | None:
@@ -30,7 +30,7 @@ def background_of(brightnesses: Float[Tensor, " n"]) -> Background | None:
     return "bright" if (brightnesses > BRIGHT).all() else None
 
 
-def is_opposite(images: Float[Tensor, "n channels height width"], known: Background | None) -> Bool[Tensor, " n"]:
+def is_opposite(images: Shaped[Tensor, "n channels height width"], known: Background | None) -> Bool[Tensor, " n"]:
     """Whether each image has the opposite of the background that a model knows; never if it knows several."""
     found = brightness(images)
     if known is None:
@@ -39,11 +39,12 @@ def is_opposite(images: Float[Tensor, "n channels height width"], known: Backgro
 
 
 def as_known(
-    images: Float[Tensor, "n channels height width"], known: Background | None
-) -> tuple[Float[Tensor, "n channels height width"], Bool[Tensor, " n"]]:
+    images: Shaped[Tensor, "n channels height width"], known: Background | None
+) -> tuple[Shaped[Tensor, "n channels height width"], Bool[Tensor, " n"]]:
     """Exchange bright and dark in images with the opposite of the background that a model knows; and say in which."""
     opposite = is_opposite(images, known)
-    return torch.where(opposite[:, None, None, None], 1 - images, images) if opposite.any() else images, opposite
+    white = 1 if images.is_floating_point() else torch.iinfo(images.dtype).max
+    return torch.where(opposite[:, None, None, None], white - images, images) if opposite.any() else images, opposite
 
 
 def on_black_or_white(images: Shaped[Tensor, "n 4 height width"]) -> Shaped[Tensor, "n 3 height width"]:

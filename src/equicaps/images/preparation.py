@@ -116,19 +116,19 @@ def read_batch(images: Images) -> Float[Tensor, "n channels height width"]:
 
 
 def fit(
-    images: Float[Tensor, "n _channels _height _width"], to: ImageFormat
+    images: Shaped[Tensor, "n _channels _height _width"], to: ImageFormat
 ) -> Float[Tensor, "n {to.channels} {to.size} {to.size}"]:
-    """Pad to a square, resize to the frame, invert if necessary, convert the channels and pad to the network's size.
+    """Invert if necessary, pad to a square, resize to the frame, convert the channels and pad to the network's size.
 
-    Images of the frame's size are not resampled. Padding has the colour of each image's own background.
+    Images, of bytes or of floats in [0, 1], are not resampled if they have the frame's size. Padding has the colour of each image's own background.
     """
     return _fitted(images, to).images
 
 
 def _fitted(images: Shaped[Tensor, "n _channels _height _width"], to: ImageFormat) -> Prepared:
-    """Like :func:`fit`, also for bytes, and with what was inverted."""
-    framed, inverted = as_known(resized(images, to.frame), to.background)
-    return Prepared(pad_to(with_channels(framed, to.channels), to.size, to.size), inverted)
+    """Like :func:`fit`, with what was inverted."""
+    seen, inverted = as_known(images, to.background)
+    return Prepared(pad_to(with_channels(resized(seen, to.frame), to.channels), to.size, to.size), inverted)
 
 
 def square(images: Float[Tensor, "n channels height width"]) -> Float[Tensor, "n channels side side"]:
