@@ -120,7 +120,8 @@ def fit(
 ) -> Float[Tensor, "n {to.channels} {to.size} {to.size}"]:
     """Invert if necessary, pad to a square, resize to the frame, convert the channels and pad to the network's size.
 
-    Images, of bytes or of floats in [0, 1], are not resampled if they have the frame's size. Padding has the colour of each image's own background.
+    Images, of bytes or of floats in [0, 1], are not resampled if they have the frame's size. Padding has the colour of
+    each image's own background.
     """
     return _fitted(images, to).images
 
