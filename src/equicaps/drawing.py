@@ -17,6 +17,8 @@ except ImportError as error:
     raise MissingPackageError("Pictures need Pillow: pip install 'equicaps[data]'.") from error
 
 ARROW, PAPER, INK = (230, 60, 40), (255, 255, 255), (30, 30, 30)
+WEDGE = 96
+"""The opacity of the wedge that shows the error of an angle, of 255."""
 TILE, CAPTION, GAP = 96, 16, 8
 COLUMNS = 6
 SMALLEST = 256
@@ -31,21 +33,22 @@ class Pair(NamedTuple):
     caption: str
 
 
-def draw_pose(picture: Image.Image, degrees: float | None, caption: str) -> Image.Image:
+def draw_pose(picture: Image.Image, degrees: float | None, caption: str, *, error: float | None = None) -> Image.Image:
     """Draw an arrow on a picture towards the top of what it shows, and a caption below; small pictures are enlarged.
 
     At 0 degrees the arrow points up, at 90 degrees (a quarter turn counter-clockwise) to the left. Without a pose there
-    is no arrow.
+    is no arrow. With ``error``, a wedge shows how far off the arrow may be.
     """
     shown = _visible(picture)
     factor = max(1, math.ceil(SMALLEST / max(shown.size)))
     shown = shown.resize((shown.width * factor, shown.height * factor), Image.Resampling.NEAREST)
     size = max(14, min(shown.size) // 16)
     sheet = Image.new("RGB", (shown.width, shown.height + 2 * size), PAPER)
-    sheet.paste(shown, (0, 0))
+    centre, length = (shown.width / 2, shown.height / 2), 0.42 * min(shown.size)
+    sheet.paste(_with_wedge(shown, centre, length, degrees, error) if degrees is not None and error else shown, (0, 0))
     pen = ImageDraw.Draw(sheet)
     if degrees is not None:
-        _arrow(pen, (shown.width / 2, shown.height / 2), 0.42 * min(shown.size), degrees + 90)
+        _arrow(pen, centre, length, degrees + 90)
     pen.text((size // 2, shown.height + size // 3), caption, fill=INK, font=ImageFont.load_default(size))
     return sheet
 
@@ -91,6 +94,17 @@ def _shortened(text: str, pen: ImageDraw.ImageDraw, font: ImageFont.FreeTypeFont
     while text and pen.textlength(f"{text}…", font) > TILE:
         text = text[:-1]
     return f"{text}…"
+
+
+def _with_wedge(
+    shown: Image.Image, centre: tuple[float, float], length: float, degrees: float, error: float
+) -> Image.Image:
+    """Colour the sector between the angles that are ``error`` degrees off, so that the picture shines through."""
+    (x, y), middle = centre, -90 - degrees  # Pillow's angles are clockwise from the right
+    mask = Image.new("L", shown.size)
+    box = [(x - length, y - length), (x + length, y + length)]
+    ImageDraw.Draw(mask).pieslice(box, middle - error, middle + error, fill=WEDGE)
+    return Image.composite(Image.new("RGB", shown.size, ARROW), shown, mask)
 
 
 def _arrow(pen: ImageDraw.ImageDraw, centre: tuple[float, float], length: float, degrees: float) -> None:

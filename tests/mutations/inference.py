@@ -16,6 +16,14 @@ COMPARISONS = tuple(
 
 MUTANTS = (
     *mutants_of(
+        "src/equicaps/inference/angle_error.py",
+        ("inference/test_angle_error.py",),
+        ("errors of half the angles", "COVERAGE = 0.9", "COVERAGE = 0.5"),
+        ("evidence makes errors larger", "[labels] / evidence.clamp(min=FAINTEST)", "[labels] * evidence"),
+        ("deviations above 180 degrees", "180 - (180 - (rotated.angles", "(180 - 180 + (rotated.angles"),
+        ("images without a pose count", "if int(defined.sum()) < views * FEWEST:", "if False:"),
+    ),
+    *mutants_of(
         "src/equicaps/inference/audit.py",
         (
             "inference/test_audit.py::test_a_network_that_ignores_mirroring_is_certified_to_do_so",

@@ -25,6 +25,7 @@ def shipped(tmp_path, monkeypatch):
         training = save_network(runs / f"{ship.MODELS[name][0]}.safetensors", preset)
         monkeypatch.setattr(ship, "ROOT", tmp_path)
         monkeypatch.setattr(ship, "WEIGHTS", weights)
+        monkeypatch.setattr(ship, "UNSEEN", (0, 20))
         monkeypatch.setattr(ship, "mnist", lambda split: embedded_digits(split).take(slice(0, 20)))
         ship.ship(name, Console(quiet=True))
         return training, weights / f"{name}.safetensors"
@@ -44,6 +45,8 @@ def test_a_shipped_model_has_the_weights_of_its_training_and_a_card(shipped):
     assert card.figures["predictions_changed_by_quarter_turns"] == 0
     assert card.figures["test_images"] == 20
     assert len(set(card.zeros)) > 1
+    assert card.figures["angle_error_coverage"] > 60  # measured on other digits, and on few
+    assert len(card.angle_errors.by_class) == 10
 
 
 def test_a_network_without_poses_claims_none(shipped):
@@ -51,4 +54,5 @@ def test_a_network_without_poses_claims_none(shipped):
     card = load(path).card
     assert not set(card.figures) & POSES
     assert "accuracy_any_angle" in card.figures
+    assert card.angle_errors is None
     assert card.convention == ship.NO_POSES

@@ -208,3 +208,12 @@ def test_averaged_weights_are_evaluated_and_exported(tmp_path):
         assert torch.equal(seen[-1][name], value)
         assert torch.equal(exported[name], value)
     assert not torch.equal(exported["body.classes.weight"], net.state_dict()["body.classes.weight"])
+
+
+def test_the_model_knows_the_error_of_its_angles_if_there_were_images_to_measure_it(tmp_path):
+    for name, validation, measured in (("with", digits(60), True), ("without", None, False), ("few", digits(9), False)):
+        run(config(6), tmp_path / name, validation=validation)
+        _, content = read_tensors(tmp_path / name / MODEL, "model")
+        assert ("angle_errors" in content) == measured
+    errors = read_tensors(tmp_path / "with" / MODEL, "model")[1]["angle_errors"]
+    assert len(errors["by_class"]) == 3

@@ -16,6 +16,7 @@ def test_the_test_images_are_looked_at_once_and_the_watched_ones_are_not_trained
     assert watched.name.startswith("MNIST subset (train")
     assert test.name.startswith("MNIST subset (test")
     assert len(watched) == 30
+    assert made.validation is watched
     trained = {image.numpy().tobytes() for image in made.data.images}
     assert not trained & {image.numpy().tobytes() for image in watched.images}
     seen = []
@@ -37,6 +38,7 @@ def test_of_few_images_none_is_held_back(tmp_path):
     made = set_up(folder_of(tmp_path, 30, (32, 32)), config(1), balance=False)
     assert len(made.data) + len(made.evaluation.data) == 30
     assert made.config.intervals.evaluations == 1
+    assert made.validation is None
 
 
 @pytest.mark.parametrize(

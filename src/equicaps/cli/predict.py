@@ -59,8 +59,9 @@ def predict(
                 continue
             rows.append((file, answer))
             if save:
-                caption = f"{answer.label}  {answer.confidence:.1%}  {format_angle(answer.angle)}"
-                write(targets[file], encoded(draw_pose(open_image(file), answer.angle, caption)))
+                caption = f"{answer.label}  {answer.confidence:.1%}  {format_angle(answer.angle, answer.angle_error)}"
+                drawn = draw_pose(open_image(file), answer.angle, caption, error=answer.angle_error)
+                write(targets[file], encoded(drawn))
     if as_json:
         show_json(_document(trained.card, rows, failures, targets))
     elif rows:
@@ -88,7 +89,8 @@ def _show(rows: list[tuple[Path, Answer]], convention: str) -> None:
     table.columns[0].overflow = "fold"
     for file, answer in rows:
         agreed = "–" if answer.agreement is None else f"{answer.agreed_label}  {answer.agreement:.2f}"
-        cells = (str(file), answer.label, f"{answer.confidence:.1%}", format_angle(answer.angle), agreed)
+        angle = format_angle(answer.angle, answer.angle_error)
+        cells = (str(file), answer.label, f"{answer.confidence:.1%}", angle, agreed)
         table.add_row(*(escape(printable(cell)) for cell in cells))
     Console().print(table, highlight=False)
 

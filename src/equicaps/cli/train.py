@@ -103,7 +103,7 @@ def train(
     with reported(console), TrainingBar(console) as bar:
         result = run(
             setup.config, setup.data, setup.augmentation, folder=out, network=setup.network,
-            evaluation=setup.evaluation, resume=resume, watch=bar, tensorboard=tensorboard,
+            evaluation=setup.evaluation, validation=setup.validation, resume=resume, watch=bar, tensorboard=tensorboard,
         )  # fmt: skip
     if is_first():
         _report(console, result, out, remark=_if_short(result, len(setup.data), bar.accuracy), as_json=as_json)

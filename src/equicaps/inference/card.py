@@ -7,6 +7,7 @@ from typing import Any
 
 from equicaps._checks import is_printable
 from equicaps.images.background import BACKGROUNDS, Background
+from equicaps.inference.angle_error import AngleErrors
 
 CONVENTION = (
     "Angles are in degrees, counter-clockwise as a person sees the image; an upright image of a class reads about 0. "
@@ -30,6 +31,7 @@ class Card:
         frame: the side to which images are resized before they are padded to the network's size.
         background: the background of all training images, one of :data:`~equicaps.images.background.BACKGROUNDS`;
             images with the opposite one are inverted. None if they differ.
+        angle_errors: how far angles may be off, measured on images that were not trained on; None if it was not.
         training: the settings of the training, for the record.
         convention: what angles mean, and what is exact.
     """
@@ -44,6 +46,7 @@ class Card:
     licence: str = ""
     frame: int = 32
     background: Background | None = None
+    angle_errors: AngleErrors | None = None
     training: dict[str, Any] = field(default_factory=dict)
     convention: str = CONVENTION
 
@@ -53,11 +56,13 @@ class Card:
         classes = tuple(map(str, content["classes"]))
         names = ("name", "task", "command", "licence", "frame", "background", "convention")
         texts = {key: content[key] for key in names if key in content}
+        errors = content.get("angle_errors")
         return cls(
             **{"name": name, "task": f"classifies {len(classes)} classes and says how they are rotated", **texts},
             data=str(content["data"]),
             classes=classes,
             zeros=tuple(content.get("zeros", (0.0,) * len(classes))),
+            angle_errors=None if errors is None else AngleErrors.of(errors),
             figures=dict(content["figures"]),
             training=dict(content["config"]),
         )
@@ -69,6 +74,11 @@ class Card:
             )
         if not all(isinstance(zero, int | float) and math.isfinite(zero) for zero in self.zeros):
             raise ValueError(f"Card: zeros must be finite angles in degrees, but are {self.zeros!r}.")
+        if self.angle_errors is not None and len(self.angle_errors.by_class) != len(self.classes):
+            raise ValueError(
+                f"Card: angle_errors must have one error for each of {len(self.classes)} classes, but has "
+                f"{len(self.angle_errors.by_class)}."
+            )
         if type(self.frame) is not int or self.frame < 1:
             raise ValueError(f"Card: frame must be a number of pixels, but is {self.frame!r}.")
         if self.background not in (None, *BACKGROUNDS):

@@ -18,6 +18,7 @@ from equicaps.groups import SO2
 from equicaps.images.ahead import Room, ahead
 from equicaps.images.preparation import ImageFormat, Images, prepare, prepared, read_batch, square
 from equicaps.images.rotation import rotate
+from equicaps.inference.angle_error import evidence
 from equicaps.inference.card import Card
 from equicaps.inference.prediction import Answer, Prediction
 from equicaps.models import CapsOutput, GroupCapsNet
@@ -150,14 +151,18 @@ class PoseModel(nn.Module):
     def fingerprint(self) -> str:
         """A checksum of all that answers depend on: weights, architecture, and what the card says about images."""
         card = self.card
-        settings = (self.network.body.config, self.format, card.classes, card.zeros)
+        settings = (self.network.body.config, self.format, card.classes, card.zeros, card.angle_errors)
         return checksum(repr(settings), self.network.state_dict())
 
     def interpret(self, output: CapsOutput) -> Prediction:
         """Convert the network's output to a prediction."""
         confidence, labels = torch.softmax(output.scores, dim=-1).max(-1)
         poses = self.network.body.config.poses
-        return Prediction(labels, confidence, self.angles(output, labels), output, self.classes, poses)
+        found = Prediction(labels, confidence, self.angles(output, labels), output, self.classes, poses)
+        errors = self.card.angle_errors
+        if errors is None:
+            return found
+        return replace(found, angle_error=torch.where(found.angles.isnan(), torch.nan, errors(labels, evidence(found))))
 
     def angles(self, output: CapsOutput, labels: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
         """The angles in degrees from the upright position of the given classes, in (-180, 180]; NaN without a pose."""

@@ -20,6 +20,8 @@ class Answer:
         confidence: its probability.
         angle: the angle in degrees, counter-clockwise from the upright position of that class, in (-180, 180]; None
             without a pose.
+        angle_error: the angle is no further than this many degrees from the truth in nine of ten such cases; None
+            without a pose, or if that was not measured when the model was trained.
         agreed_label: the class whose votes agree most; None for a network without poses.
         agreement: the agreement of those votes, in [0, 1]; None for a network without poses.
         scores: the score of every class, before the softmax.
@@ -36,6 +38,7 @@ class Answer:
     scores: dict[str, float]
     agreements: dict[str, float] | None
     inverted: bool = False
+    angle_error: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +54,8 @@ class Prediction:
         classes: the names of the classes.
         has_poses: whether the network has poses; without them there are no angles and no agreements.
         inverted: whether each image was inverted, because the model knows only the opposite background.
+        angle_error: for each image, the degrees by which its angle is off at most in nine of ten such cases; NaN
+            without a pose, None if that was not measured when the model was trained.
     """
 
     labels: Int[Tensor, " n"]
@@ -60,6 +65,7 @@ class Prediction:
     classes: tuple[str, ...]
     has_poses: bool = True
     inverted: Bool[Tensor, " n"] | None = None
+    angle_error: Float[Tensor, " n"] | None = None
 
     @property
     def names(self) -> list[str]:
@@ -72,9 +78,9 @@ class Prediction:
     def __iter__(self) -> Iterator[Answer]:
         rows = zip(
             self.names, self.confidence.tolist(), self.angles.tolist(), self.output.scores.tolist(),
-            self.output.activations.tolist(), self._inverted(), strict=True,
+            self.output.activations.tolist(), self._inverted(), self._errors(), strict=True,
         )  # fmt: skip
-        for name, confidence, angle, scores, agreements, inverted in rows:
+        for name, confidence, angle, scores, agreements, inverted, error in rows:
             agreed = max(range(len(self.classes)), key=agreements.__getitem__)
             yield Answer(
                 label=name,
@@ -85,10 +91,14 @@ class Prediction:
                 scores=dict(zip(self.classes, scores, strict=True)),
                 agreements=dict(zip(self.classes, agreements, strict=True)) if self.has_poses else None,
                 inverted=inverted,
+                angle_error=None if math.isnan(error) else error,
             )
 
     def _inverted(self) -> list[bool]:
         return [False] * len(self) if self.inverted is None else self.inverted.tolist()
+
+    def _errors(self) -> list[float]:
+        return [math.nan] * len(self) if self.angle_error is None else self.angle_error.tolist()
 
     def to_dict(self) -> dict[str, Any]:
         """The class names and the answer for each image as plain values, for JSON; a missing angle is None."""
@@ -96,7 +106,7 @@ class Prediction:
 
     def __repr__(self) -> str:
         shown = [
-            f"{answer.label} ({answer.confidence:.1%}, {format_angle(answer.angle)})"
+            f"{answer.label} ({answer.confidence:.1%}, {format_angle(answer.angle, answer.angle_error)})"
             for _, answer in zip(range(SHOWN), self, strict=False)
         ]
         more = [f"... {len(self) - SHOWN} more"] if len(self) > SHOWN else []
@@ -107,6 +117,8 @@ SHOWN = 6
 """The number of answers that the ``repr`` of a prediction shows."""
 
 
-def format_angle(angle: float | None) -> str:
-    """The angle in signed degrees, or a dash without a pose."""
-    return "–" if angle is None else f"{angle:+.1f}°"
+def format_angle(angle: float | None, error: float | None = None) -> str:
+    """The angle in signed degrees with its error, or a dash without a pose."""
+    if angle is None:
+        return "–"
+    return f"{angle:+.1f}°" if error is None else f"{angle:+.1f}° ±{error:.0f}°"

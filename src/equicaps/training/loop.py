@@ -4,7 +4,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ from equicaps._files import lock_folder, prepare_folder
 from equicaps.data import Dataset
 from equicaps.errors import UsageError
 from equicaps.images.preparation import ImageFormat, fit
+from equicaps.inference.angle_error import measure_errors
+from equicaps.inference.card import Card
+from equicaps.inference.model import PoseModel
 from equicaps.inference.model_files import MODEL, save_model
 from equicaps.metrics import class_zeros, on_cpu
 from equicaps.models import GroupCapsNet
@@ -57,6 +60,7 @@ def train(
     folder: Path | str,
     network: nn.Module | None = None,
     evaluation: Evaluation | None = None,
+    validation: Dataset | None = None,
     resume: bool = False,
     watch: Watch | None = None,
     tensorboard: bool = False,
@@ -76,6 +80,7 @@ def train(
             describes. Any module with the outputs of a :class:`GroupCapsNet` can be trained, but only a
             :class:`GroupCapsNet` is exported as a model.
         evaluation: measures the network at intervals and at the end, in the first process.
+        validation: images that are not in ``data``, on which the error of predicted angles is measured at the end.
         resume: continue the training in ``folder``, if there is one.
         watch: is called after every step, in the first process.
         tensorboard: also write logs for TensorBoard.
@@ -86,7 +91,7 @@ def train(
     threads = torch.get_num_threads()
     torch.set_num_threads(config.hardware.threads)
     try:
-        run = _Run(Trainer(config, network, data, augmentation, world), Path(folder), evaluation, watch)
+        run = _Run(Trainer(config, network, data, augmentation, world), Path(folder), evaluation, validation, watch)
         with contextlib.closing(run):
             run.begin(new=new, resume=resume, tensorboard=tensorboard)
             with StopRequest() as stop:
@@ -98,10 +103,17 @@ def train(
 class _Run:
     """A trainer with its folder: logs, evaluations, checkpoints and the result."""
 
-    def __init__(self, trainer: Trainer, folder: Path, evaluation: Evaluation | None, watch: Watch | None) -> None:
+    def __init__(
+        self,
+        trainer: Trainer,
+        folder: Path,
+        evaluation: Evaluation | None,
+        validation: Dataset | None,
+        watch: Watch | None,
+    ) -> None:
         self.trainer, self.config, self.world = trainer, trainer.config, trainer.world
         self.data, self.augmentation = trainer.sampler.data, trainer.sampler.augmentation
-        self.folder, self.evaluation, self.watch = folder, evaluation, watch
+        self.folder, self.evaluation, self.validation, self.watch = folder, evaluation, validation, watch
         self.curve: list[dict[str, Number]] = []
         self.wall_seconds = 0.0
         self.recent = RecentSteps()
@@ -218,7 +230,14 @@ class _Run:
         if isinstance(trainer.best, GroupCapsNet):
             card = {"data": self.data.name, "zeros": self._zeros(), "frame": self._frame(),
                     "background": self.data.background}  # fmt: skip
-            save_model(self.folder / MODEL, trainer.best, {**content, **card})
+            save_model(self.folder / MODEL, trainer.best, {**content, **card, **self._angle_errors(content | card)})
+
+    def _angle_errors(self, card: dict[str, Any]) -> dict[str, Any]:
+        """How far angles are off on the validation images, if there are any."""
+        if self.validation is None or not isinstance(self.trainer.best, GroupCapsNet):
+            return {}
+        errors = measure_errors(PoseModel(self.trainer.best, Card.of("model", card)), self.validation.images)
+        return {} if errors is None else {"angle_errors": asdict(errors)}
 
     def _frame(self) -> int:
         """The side to which a prediction resizes images: that of the training images, once they are square."""

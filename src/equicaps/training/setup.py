@@ -30,6 +30,7 @@ class Setup:
     augmentation: Augmentation
     network: GroupCapsNet
     evaluation: Evaluation
+    validation: Dataset | None
 
 
 def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
@@ -58,7 +59,8 @@ def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
         training = training.balanced()
     config = config.changed({"model.num_classes": len(training.classes), "model.in_channels": training.images.shape[1]})
     augmentation = Augmentation(side, rotation=180.0 if config.views == 2 else 0.0)
-    return Setup(config, training, augmentation, config.network(), evaluation)
+    validation = watched if len(watched) >= FEWEST_WATCHED else None
+    return Setup(config, training, augmentation, config.network(), evaluation, validation)
 
 
 def image_side(data: str, model: Architecture, size: int | None, budget: Budget) -> int:

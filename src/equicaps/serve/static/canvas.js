@@ -66,6 +66,20 @@ export function drawPose(context, x, y, length, degrees, line) {
   context.fill();
 }
 
+// The sector in which the pose may lie, so that what is below shines through.
+export function drawWedge(context, x, y, length, degrees, error) {
+  const [from, to] = [degrees + 90 - error, degrees + 90 + error].map((angle) => (-angle * Math.PI) / 180);
+  context.save();
+  context.globalAlpha = 0.3;
+  context.shadowBlur = 0;
+  context.beginPath();
+  context.moveTo(x, y);
+  context.arc(x, y, length, to, from);
+  context.closePath();
+  context.fill();
+  context.restore();
+}
+
 export function drawCompass(canvas, degrees) {
   const { context, width, height } = pen(canvas);
   const radius = width / 2 - 3;

@@ -1,5 +1,5 @@
 // The controls and figures of the page. The server rotates the picture and runs the networks; nothing is cached.
-import { drawCompass, drawLayer, drawPixels, drawPose, drawTrace, pen, raster } from "/canvas.js";
+import { drawCompass, drawLayer, drawPixels, drawPose, drawTrace, drawWedge, pen, raster } from "/canvas.js";
 
 const at = (id) => document.getElementById(id);
 const percent = (value) => `${(100 * value).toFixed(1)}%`;
@@ -95,7 +95,8 @@ function show(angle) {
   fill("capsule-bars", capsules, true);
   at("label").textContent = capsules.label;
   at("confidence").textContent = percent(capsules.confidence);
-  at("angle").textContent = capsules.angle === null ? "none" : signed(capsules.angle);
+  const within = capsules.angle_error === null ? "" : ` ± ${capsules.angle_error.toFixed(0)}°`;
+  at("angle").textContent = capsules.angle === null ? "none" : signed(capsules.angle) + within;
   at("angle").dataset.degrees = capsules.angle;
   drawCompass(at("compass"), capsules.angle);
   showChange(angle);
@@ -125,7 +126,9 @@ function showPicture() {
   context.strokeStyle = context.fillStyle = "#ff5a43";
   context.shadowColor = "#000";
   context.shadowBlur = 6;
-  drawPose(context, width / 2, height / 2, 0.42 * width, reply.capsules.angle, 6);
+  const { angle, angle_error: error } = reply.capsules;
+  if (error !== null) drawWedge(context, width / 2, height / 2, 0.42 * width, angle, error);
+  drawPose(context, width / 2, height / 2, 0.42 * width, angle, 6);
 }
 
 function showChange(angle) {

@@ -1,0 +1,97 @@
+"""The error that every angle has: what it promises, and where there is none."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from equicaps import load
+from equicaps.data import embedded_digits
+from equicaps.inference import Card, PoseModel, angle_error
+from equicaps.inference.angle_error import AngleErrors, deviations, evidence, measure_errors
+from equicaps.models import CapsOutput, GroupCapsNet
+
+TABLE = AngleErrors((2.0, 8.0), (2.0, 8.0, 10.0), (3.0, 9.0, 20.0))
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load("digits")
+
+
+def test_errors_are_read_from_the_table_and_interpolated():
+    labels, seen = torch.tensor([0, 0, 1, 1, 1, 1]), torch.tensor([1.0, 0.4, 1.0, 0.9, 0.01, 0.0])
+    found = TABLE(labels, seen)
+    torch.testing.assert_close(found, torch.tensor([3.0, 6.0, 9.0, 9 + 11 * (8 / 0.9 - 8) / 2, 20.0, 20.0]))
+    assert AngleErrors((2.0,), (1.0,), (500.0,))(torch.tensor([0]), torch.tensor([1.0])).item() == 180
+
+
+@pytest.mark.parametrize(
+    ("by_class", "rough", "errors"),
+    [((-1.0,), (1.0,), (1.0,)), ((math.nan,), (1.0,), (1.0,)), ((1.0,), (2.0, 1.0), (1.0, 1.0)), ((1.0,), (), ()),
+     ((1.0,), (1.0,), (1.0, 2.0)), ((1.0,), (1.0,), (math.inf,))],
+)  # fmt: skip
+def test_tables_that_make_no_sense_are_refused(by_class, rough, errors):
+    with pytest.raises(ValueError, match="AngleErrors"):
+        AngleErrors(by_class, rough, errors)
+
+
+def test_a_card_needs_an_error_for_every_class():
+    with pytest.raises(ValueError, match="angle_errors must have one error for each of 3 classes, but has 2"):
+        Card("test", "", "", ("a", "b", "c"), (0.0,) * 3, angle_errors=TABLE)
+
+
+def test_nine_of_ten_angles_of_unseen_digits_are_within_their_error(digits):
+    """On digits from the package, rotated at random; half of the errors would be too small for many."""
+    images = embedded_digits("test").images
+    found, off = deviations(digits, images, 360 * torch.rand(len(images)))
+    share = (off <= found.angle_error).double().mean().item()
+    assert 0.85 < share < 0.95
+    assert (off <= found.angle_error / 2).double().mean().item() < 0.8
+    assert found.angle_error.std() > 0.5  # not one error for all
+
+
+def test_errors_that_are_measured_cover_other_images(digits, monkeypatch):
+    """Measured on one half of the digits, they hold for the other; a network that knows less has larger ones."""
+    monkeypatch.setattr(angle_error, "VIEWS", 0)  # so two of each image
+    images = embedded_digits("test").images
+    blurred = torch.nn.functional.avg_pool2d(images, 9, 1, 4)
+    tables = [measure_errors(digits, seen[::2]) for seen in (images, blurred)]
+    for table, seen in zip(tables, (images, blurred), strict=True):
+        model = PoseModel(digits.network, replace(digits.card, angle_errors=table))
+        found, off = deviations(model, seen[1::2], 360 * torch.rand(len(seen[1::2])))
+        assert (off <= found.angle_error).double().mean().item() > 0.82
+    assert sum(tables[1].errors) > 1.5 * sum(tables[0].errors)
+
+
+def test_a_quarter_turn_changes_no_error(digits):
+    images = torch.nn.functional.pad(embedded_digits("test").images[:50], (2,) * 4)
+    still, turned = digits.predict(images), digits.predict(torch.rot90(images, 1, (-2, -1)))
+    torch.testing.assert_close(turned.angle_error, still.angle_error, rtol=0, atol=1e-2)
+    assert digits.predict(images[:1]).angle_error[0] == next(iter(digits.predict(images[:1]))).angle_error
+
+
+def test_without_a_pose_there_is_no_error(digits):
+    scores = torch.nn.functional.one_hot(torch.tensor([3, 2]), 10).float()
+    poses = torch.zeros(2, 10, 2)
+    poses[0, 3, 0] = 1
+    found = digits.interpret(CapsOutput(scores, torch.ones(2, 10), poses))
+    assert found.angle_error.isnan().tolist() == [False, True]
+    assert [answer.angle_error is None for answer in found] == [False, True]
+    torch.testing.assert_close(evidence(found), found.confidence)
+    assert "±" in repr(found)
+
+
+def test_too_few_images_and_networks_without_poses_have_none(digits):
+    images = embedded_digits("test").images
+    assert measure_errors(digits, images[:19]) is None
+    assert measure_errors(load("digits-plain"), images[:40]) is None
+    assert load("digits-plain").predict(images[:2]).angle_error is None
+    assert next(iter(load("digits-plain").predict(images[:2]))).angle_error is None
+
+
+def test_images_without_a_pose_do_not_count():
+    network = GroupCapsNet.from_preset("steerable", num_classes=2)
+    model = PoseModel(network, Card("test", "", "", ("a", "b"), (0.0, 0.0)))
+    assert measure_errors(model, torch.zeros(40, 1, 32, 32)) is None
