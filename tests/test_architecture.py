@@ -239,8 +239,8 @@ BENEATH = {
     "images/ahead.py",
     "inference/angle_error.py",
 }
-"""What the road stands on: arithmetic, checks, torch's own layer, messages, colours, sizes, threads, a table. Nothing that leads
-elsewhere."""
+"""What the road stands on: arithmetic, checks, torch's own layer, messages, colours, sizes, threads, a table of errors.
+Nothing that leads elsewhere."""
 
 TRACER = """
 import sys

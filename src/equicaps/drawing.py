@@ -33,11 +33,14 @@ class Pair(NamedTuple):
     caption: str
 
 
-def draw_pose(picture: Image.Image, degrees: float | None, caption: str, *, error: float | None = None) -> Image.Image:
+def draw_pose(
+    picture: Image.Image, degrees: float | None, caption: str, *, error: float | None = None, period: float = 360.0
+) -> Image.Image:
     """Draw an arrow on a picture towards the top of what it shows, and a caption below; small pictures are enlarged.
 
     At 0 degrees the arrow points up, at 90 degrees (a quarter turn counter-clockwise) to the left. Without a pose there
-    is no arrow. With ``error``, a wedge shows how far off the arrow may be.
+    is no arrow. With ``error``, a wedge shows how far off the arrow may be. What looks the same after ``period``
+    degrees has an arrow for each of these positions.
     """
     shown = _visible(picture)
     factor = max(1, math.ceil(SMALLEST / max(shown.size)))
@@ -45,10 +48,13 @@ def draw_pose(picture: Image.Image, degrees: float | None, caption: str, *, erro
     size = max(14, min(shown.size) // 16)
     sheet = Image.new("RGB", (shown.width, shown.height + 2 * size), PAPER)
     centre, length = (shown.width / 2, shown.height / 2), 0.42 * min(shown.size)
-    sheet.paste(_with_wedge(shown, centre, length, degrees, error) if degrees is not None and error else shown, (0, 0))
+    towards = [] if degrees is None else [degrees + k * period for k in range(round(360 / period))]
+    if error:
+        shown = _with_wedges(shown, centre, length, towards, error)
+    sheet.paste(shown, (0, 0))
     pen = ImageDraw.Draw(sheet)
-    if degrees is not None:
-        _arrow(pen, centre, length, degrees + 90)
+    for angle in towards:
+        _arrow(pen, centre, length, angle + 90)
     pen.text((size // 2, shown.height + size // 3), caption, fill=INK, font=ImageFont.load_default(size))
     return sheet
 
@@ -96,14 +102,15 @@ def _shortened(text: str, pen: ImageDraw.ImageDraw, font: ImageFont.FreeTypeFont
     return f"{text}…"
 
 
-def _with_wedge(
-    shown: Image.Image, centre: tuple[float, float], length: float, degrees: float, error: float
+def _with_wedges(
+    shown: Image.Image, centre: tuple[float, float], length: float, towards: Sequence[float], error: float
 ) -> Image.Image:
-    """Colour the sector between the angles that are ``error`` degrees off, so that the picture shines through."""
-    (x, y), middle = centre, -90 - degrees  # Pillow's angles are clockwise from the right
+    """Colour the sectors within ``error`` degrees of some angles, so that the picture shines through."""
+    x, y = centre
     mask = Image.new("L", shown.size)
     box = [(x - length, y - length), (x + length, y + length)]
-    ImageDraw.Draw(mask).pieslice(box, middle - error, middle + error, fill=WEDGE)
+    for degrees in towards:  # Pillow's angles are clockwise from the right
+        ImageDraw.Draw(mask).pieslice(box, -90 - degrees - error, -90 - degrees + error, fill=WEDGE)
     return Image.composite(Image.new("RGB", shown.size, ARROW), shown, mask)
 
 

@@ -16,11 +16,23 @@ COMPARISONS = tuple(
 
 MUTANTS = (
     *mutants_of(
+        "src/equicaps/inference/symmetry.py",
+        ("inference/test_symmetry.py",),
+        (
+            "angles of a symmetric class not divided by its order",
+            "torch.rad2deg(seen.angle()) / one.order",
+            "torch.rad2deg(seen.angle())",
+        ),
+        ("moments that a symmetry forbids are allowed", "forbidden < BROKEN * signal[order]", "forbidden < 1e9"),
+        ("the zero of a symmetric class is arbitrary", "if mean.abs() > AGREED else", "if mean.abs() > 2 else"),
+        ("moments that do not follow a rotation count", "follows[order] > FOLLOWS and", "True and"),
+    ),
+    *mutants_of(
         "src/equicaps/inference/angle_error.py",
         ("inference/test_angle_error.py",),
         ("errors of half the angles", "COVERAGE = 0.9", "COVERAGE = 0.5"),
         ("evidence makes errors larger", "[labels] / evidence.clamp(min=FAINTEST)", "[labels] * evidence"),
-        ("deviations above 180 degrees", "180 - (180 - (rotated.angles", "(180 - 180 + (rotated.angles"),
+        ("deviations above 180 degrees", "period / 2 - (period / 2 - (rotated", "(period / 2 - period / 2 + (rotated"),
         ("images without a pose count", "if int(defined.sum()) < views * FEWEST:", "if False:"),
     ),
     *mutants_of(

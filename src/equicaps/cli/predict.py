@@ -59,8 +59,9 @@ def predict(
                 continue
             rows.append((file, answer))
             if save:
-                caption = f"{answer.label}  {answer.confidence:.1%}  {format_angle(answer.angle, answer.angle_error)}"
-                drawn = draw_pose(open_image(file), answer.angle, caption, error=answer.angle_error)
+                caption = f"{answer.label}  {answer.confidence:.1%}  {format_angle(answer)}"
+                picture, error = open_image(file), answer.angle_error
+                drawn = draw_pose(picture, answer.angle, caption, error=error, period=answer.period)
                 write(targets[file], encoded(drawn))
     if as_json:
         show_json(_document(trained.card, rows, failures, targets))
@@ -89,7 +90,7 @@ def _show(rows: list[tuple[Path, Answer]], convention: str) -> None:
     table.columns[0].overflow = "fold"
     for file, answer in rows:
         agreed = "–" if answer.agreement is None else f"{answer.agreed_label}  {answer.agreement:.2f}"
-        angle = format_angle(answer.angle, answer.angle_error)
+        angle = format_angle(answer)
         cells = (str(file), answer.label, f"{answer.confidence:.1%}", angle, agreed)
         table.add_row(*(escape(printable(cell)) for cell in cells))
     Console().print(table, highlight=False)

@@ -69,7 +69,7 @@ def upright(
             write(entry.target, encoded(after))
             done.append(entry)
             if len(pairs) < MOST:
-                caption = f"{answer.label} {format_angle(answer.angle, answer.angle_error)}"
+                caption = f"{answer.label} {format_angle(answer)}"
                 pairs.append(Pair(_small(before), _small(after), caption))
         if pairs:
             write(sheet, encoded(contact_sheet(pairs)))

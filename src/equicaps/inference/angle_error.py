@@ -70,8 +70,10 @@ class AngleErrors:
 
 
 def evidence(prediction: Prediction) -> Float[Tensor, " n"]:
-    """The agreement of each image's class times its probability."""
+    """The agreement of each image's class times its probability; votes for a symmetric class cannot agree."""
     agreement = prediction.output.activations[torch.arange(len(prediction)), prediction.labels]
+    if prediction.period is not None:
+        agreement = torch.where(prediction.period == 360, agreement, 1.0)
     return agreement * prediction.confidence
 
 
@@ -80,12 +82,13 @@ def deviations(
 ) -> tuple[Prediction, Float[Tensor, " n"]]:
     """What a model says about rotated images, and how far their angles are from the rotated angles of the images.
 
-    The deviation is in [0, 180] degrees, and NaN without a pose.
+    The deviation is in [0, 180] degrees, or at most half the period of a symmetric class, and NaN without a pose.
     """
     still, rotated = (
         model.predict(rotate(images, angles, model.image_size)) for angles in (torch.zeros_like(degrees), degrees)
     )
-    return rotated, 180 - (180 - (rotated.angles - still.angles - degrees) % 360).abs()
+    period = torch.full_like(degrees, 360.0) if rotated.period is None else rotated.period
+    return rotated, period / 2 - (period / 2 - (rotated.angles - still.angles - degrees) % period).abs()
 
 
 def measure_errors(

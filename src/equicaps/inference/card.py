@@ -8,6 +8,7 @@ from typing import Any
 from equicaps._checks import is_printable
 from equicaps.images.background import BACKGROUNDS, Background
 from equicaps.inference.angle_error import AngleErrors
+from equicaps.inference.symmetry import Symmetries
 
 CONVENTION = (
     "Angles are in degrees, counter-clockwise as a person sees the image; an upright image of a class reads about 0. "
@@ -32,6 +33,7 @@ class Card:
         background: the background of all training images, one of :data:`~equicaps.images.background.BACKGROUNDS`;
             images with the opposite one are inverted. None if they differ.
         angle_errors: how far angles may be off, measured on images that were not trained on; None if it was not.
+        symmetries: the classes that look the same after a part of a turn; None if there are none.
         training: the settings of the training, for the record.
         convention: what angles mean, and what is exact.
     """
@@ -47,6 +49,7 @@ class Card:
     frame: int = 32
     background: Background | None = None
     angle_errors: AngleErrors | None = None
+    symmetries: Symmetries | None = None
     training: dict[str, Any] = field(default_factory=dict)
     convention: str = CONVENTION
 
@@ -56,13 +59,14 @@ class Card:
         classes = tuple(map(str, content["classes"]))
         names = ("name", "task", "command", "licence", "frame", "background", "convention")
         texts = {key: content[key] for key in names if key in content}
-        errors = content.get("angle_errors")
+        errors, symmetries = content.get("angle_errors"), content.get("symmetries")
         return cls(
             **{"name": name, "task": f"classifies {len(classes)} classes and says how they are rotated", **texts},
             data=str(content["data"]),
             classes=classes,
             zeros=tuple(content.get("zeros", (0.0,) * len(classes))),
             angle_errors=None if errors is None else AngleErrors.of(errors),
+            symmetries=None if symmetries is None else Symmetries.of(symmetries),
             figures=dict(content["figures"]),
             training=dict(content["config"]),
         )
@@ -78,6 +82,11 @@ class Card:
             raise ValueError(
                 f"Card: angle_errors must have one error for each of {len(self.classes)} classes, but has "
                 f"{len(self.angle_errors.by_class)}."
+            )
+        if self.symmetries is not None and len(self.symmetries.classes) != len(self.classes):
+            raise ValueError(
+                f"Card: symmetries must have one entry for each of {len(self.classes)} classes, but have "
+                f"{len(self.symmetries.classes)}."
             )
         if type(self.frame) is not int or self.frame < 1:
             raise ValueError(f"Card: frame must be a number of pixels, but is {self.frame!r}.")

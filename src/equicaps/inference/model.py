@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from equicaps._tensor_files import checksum
+from equicaps.functional import Capsules
 from equicaps.groups import SO2
 from equicaps.images.ahead import Room, ahead
 from equicaps.images.preparation import ImageFormat, Images, prepare, prepared, read_batch, square
@@ -94,7 +95,7 @@ class PoseModel(nn.Module):
             batch_size: how many images pass through the network at once.
         """
         ready = prepared(images, self.format)
-        return replace(self.interpret(self._classify(ready.images, batch_size)), inverted=ready.inverted)
+        return replace(self._answers(ready.images, batch_size), inverted=ready.inverted)
 
     def predict_files(
         self, paths: Iterable[Path | str], *, batch_size: int = BATCH, workers: int = WORKERS
@@ -136,7 +137,7 @@ class PoseModel(nn.Module):
         prepared = ahead(opened, sources, workers=workers, limit=2 * batch_size)
         while batch := list(itertools.islice(prepared, batch_size)):
             ready = [found.image for found in batch if not isinstance(found, OSError)]
-            answers = iter(self.interpret(self._classify(torch.cat(ready), batch_size)) if ready else ())
+            answers = iter(self._answers(torch.cat(ready), batch_size) if ready else ())
             for found in batch:
                 if isinstance(found, OSError):
                     yield found
@@ -151,15 +152,23 @@ class PoseModel(nn.Module):
     def fingerprint(self) -> str:
         """A checksum of all that answers depend on: weights, architecture, and what the card says about images."""
         card = self.card
-        settings = (self.network.body.config, self.format, card.classes, card.zeros, card.angle_errors)
+        settings = (self.network.body.config, self.format, card.classes, card.zeros, card.angle_errors, card.symmetries)
         return checksum(repr(settings), self.network.state_dict())
 
-    def interpret(self, output: CapsOutput) -> Prediction:
-        """Convert the network's output to a prediction."""
+    def interpret(self, output: CapsOutput, layers: Sequence[Capsules] = ()) -> Prediction:
+        """Convert the network's output to a prediction.
+
+        Without the capsules of its layers (see :meth:`GroupCapsNet.explain`), classes that look the same after a part
+        of a turn have no angle.
+        """
         confidence, labels = torch.softmax(output.scores, dim=-1).max(-1)
         poses = self.network.body.config.poses
         found = Prediction(labels, confidence, self.angles(output, labels), output, self.classes, poses)
-        errors = self.card.angle_errors
+        errors, symmetries = self.card.angle_errors, self.card.symmetries
+        if symmetries is not None:
+            period = symmetries.periods[labels]
+            read = symmetries.angles(layers)[torch.arange(len(labels)), labels] if layers else torch.nan
+            found = replace(found, angles=torch.where(period == 360, found.angles, read), period=period)
         if errors is None:
             return found
         return replace(found, angle_error=torch.where(found.angles.isnan(), torch.nan, errors(labels, evidence(found))))
@@ -185,11 +194,16 @@ class PoseModel(nn.Module):
         return rotate(square(originals), -angles.to(originals))
 
     @torch.no_grad()
-    def _classify(self, ready: Float[Tensor, "n channels size size"], batch_size: int) -> CapsOutput:
-        parameter = next(self.parameters())
+    def _answers(self, ready: Float[Tensor, "n channels size size"], batch_size: int) -> Prediction:
         with eval_mode(self):
-            outputs = [self.network.classify(part.to(parameter)) for part in ready.split(batch_size)]
-        return CapsOutput.cat(outputs).map(lambda tensor: tensor.float().cpu())
+            return Prediction.cat([self._answer(part) for part in ready.split(batch_size)])
+
+    def _answer(self, ready: Float[Tensor, "n channels size size"]) -> Prediction:
+        ready = ready.to(next(self.parameters()))
+        if self.card.symmetries is None:
+            return self.interpret(self.network.classify(ready).map(_on_cpu))
+        output, layers = self.network.explain(ready)
+        return self.interpret(output.map(_on_cpu), [Capsules(*map(_on_cpu, layer)) for layer in layers])
 
     def __repr__(self) -> str:
         channels, size = self.format.channels, self.image_size
@@ -199,6 +213,10 @@ class PoseModel(nn.Module):
             f"PoseModel({self.card.name!r}: {len(self.classes)} classes ({names}), "
             f"images of {channels} x {size} x {size}, {count:,} parameters)"
         )
+
+
+def _on_cpu(tensor: Tensor) -> Tensor:
+    return tensor.float().cpu()
 
 
 @contextlib.contextmanager

@@ -1,10 +1,11 @@
 """The answers of a model: for a batch of images, and for a single image."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -19,7 +20,9 @@ class Answer:
         label: the class with the highest score.
         confidence: its probability.
         angle: the angle in degrees, counter-clockwise from the upright position of that class, in (-180, 180]; None
-            without a pose.
+            without a pose. Of a class that looks the same after a part of a turn it is known modulo ``period``.
+        period: the degrees after which that class looks the same: 360, 180 for a bar, 60 for a hexagon, ..., or 0 for
+            something round, which has no angle.
         angle_error: the angle is no further than this many degrees from the truth in nine of ten such cases; None
             without a pose, or if that was not measured when the model was trained.
         agreed_label: the class whose votes agree most; None for a network without poses.
@@ -39,6 +42,7 @@ class Answer:
     agreements: dict[str, float] | None
     inverted: bool = False
     angle_error: float | None = None
+    period: float = 360.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,6 +60,8 @@ class Prediction:
         inverted: whether each image was inverted, because the model knows only the opposite background.
         angle_error: for each image, the degrees by which its angle is off at most in nine of ten such cases; NaN
             without a pose, None if that was not measured when the model was trained.
+        period: the degrees after which the class of each image looks the same, modulo which its angle is known; 0 for
+            something round. None stands for 360 everywhere.
     """
 
     labels: Int[Tensor, " n"]
@@ -66,6 +72,20 @@ class Prediction:
     has_poses: bool = True
     inverted: Bool[Tensor, " n"] | None = None
     angle_error: Float[Tensor, " n"] | None = None
+    period: Float[Tensor, " n"] | None = None
+
+    @staticmethod
+    def cat(parts: "Sequence[Prediction]") -> "Prediction":
+        """Join the predictions of several batches of one model."""
+        first = parts[0]
+
+        def joined(name: str) -> Any:
+            values = [getattr(part, name) for part in parts]
+            return None if values[0] is None else torch.cat(values)
+
+        tensors = ("labels", "confidence", "angles", "inverted", "angle_error", "period")
+        output = CapsOutput.cat([part.output for part in parts])
+        return replace(first, output=output, **{name: joined(name) for name in tensors})
 
     @property
     def names(self) -> list[str]:
@@ -78,9 +98,10 @@ class Prediction:
     def __iter__(self) -> Iterator[Answer]:
         rows = zip(
             self.names, self.confidence.tolist(), self.angles.tolist(), self.output.scores.tolist(),
-            self.output.activations.tolist(), self._inverted(), self._errors(), strict=True,
+            self.output.activations.tolist(), self._inverted(), self._errors(), self._periods(),
+            strict=True,
         )  # fmt: skip
-        for name, confidence, angle, scores, agreements, inverted, error in rows:
+        for name, confidence, angle, scores, agreements, inverted, error, period in rows:
             agreed = max(range(len(self.classes)), key=agreements.__getitem__)
             yield Answer(
                 label=name,
@@ -92,6 +113,7 @@ class Prediction:
                 agreements=dict(zip(self.classes, agreements, strict=True)) if self.has_poses else None,
                 inverted=inverted,
                 angle_error=None if math.isnan(error) else error,
+                period=period,
             )
 
     def _inverted(self) -> list[bool]:
@@ -100,13 +122,16 @@ class Prediction:
     def _errors(self) -> list[float]:
         return [math.nan] * len(self) if self.angle_error is None else self.angle_error.tolist()
 
+    def _periods(self) -> list[float]:
+        return [360.0] * len(self) if self.period is None else self.period.tolist()
+
     def to_dict(self) -> dict[str, Any]:
         """The class names and the answer for each image as plain values, for JSON; a missing angle is None."""
         return {"classes": list(self.classes), "answers": [asdict(answer) for answer in self]}
 
     def __repr__(self) -> str:
         shown = [
-            f"{answer.label} ({answer.confidence:.1%}, {format_angle(answer.angle, answer.angle_error)})"
+            f"{answer.label} ({answer.confidence:.1%}, {format_angle(answer)})"
             for _, answer in zip(range(SHOWN), self, strict=False)
         ]
         more = [f"... {len(self) - SHOWN} more"] if len(self) > SHOWN else []
@@ -117,8 +142,9 @@ SHOWN = 6
 """The number of answers that the ``repr`` of a prediction shows."""
 
 
-def format_angle(angle: float | None, error: float | None = None) -> str:
-    """The angle in signed degrees with its error, or a dash without a pose."""
-    if angle is None:
+def format_angle(answer: Answer) -> str:
+    """The angle in signed degrees with its error and the period of a symmetric class, or a dash without a pose."""
+    if answer.angle is None:
         return "–"
-    return f"{angle:+.1f}°" if error is None else f"{angle:+.1f}° ±{error:.0f}°"
+    error = "" if answer.angle_error is None else f" ±{answer.angle_error:.0f}°"
+    return f"{answer.angle:+.1f}°{error}" + ("" if answer.period == 360 else f" mod {answer.period:g}°")

@@ -17,8 +17,8 @@ Row = dict[str, str | float | bool | None]
 Columns = Mapping[str, type]
 
 OF_ANSWERS: dict[str, type] = {
-    "label": str, "confidence": float, "angle": float, "angle_error": float, "agreed_label": str, "agreement": float,
-    "inverted": bool,
+    "label": str, "confidence": float, "angle": float, "angle_error": float, "period": float, "agreed_label": str,
+    "agreement": float, "inverted": bool,
 }  # fmt: skip
 """The columns that have the name and the value of an attribute of :class:`Answer`."""
 ROWS_AT_ONCE = 8192

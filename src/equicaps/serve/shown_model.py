@@ -43,7 +43,7 @@ class ShownModel:
         """The answer, the poses of every layer, and the reconstruction after all poses are rotated."""
         output, layers = self.model.network.explain(self.model.prepare(image))
         return (
-            next(iter(self.model.interpret(output))),
+            next(iter(self.model.interpret(output, layers))),
             [_arrows(layer, shown) for layer, shown in zip(layers, self._most_active, strict=True)],
             self._reconstruct(output, pose_degrees),
         )

@@ -19,6 +19,7 @@ from equicaps.inference.angle_error import measure_errors
 from equicaps.inference.card import Card
 from equicaps.inference.model import PoseModel
 from equicaps.inference.model_files import MODEL, save_model
+from equicaps.inference.symmetry import find_symmetries
 from equicaps.metrics import class_zeros, on_cpu
 from equicaps.models import GroupCapsNet
 from equicaps.training.checkpoint import has_checkpoint, load_checkpoint, pack, save_checkpoint, unpack
@@ -230,13 +231,20 @@ class _Run:
         if isinstance(trainer.best, GroupCapsNet):
             card = {"data": self.data.name, "zeros": self._zeros(), "frame": self._frame(),
                     "background": self.data.background}  # fmt: skip
-            save_model(self.folder / MODEL, trainer.best, {**content, **card, **self._angle_errors(content | card)})
+            content |= card
+            content |= self._symmetries(PoseModel(trainer.best, Card.of("model", content)))
+            content |= self._angle_errors(PoseModel(trainer.best, Card.of("model", content)))
+            save_model(self.folder / MODEL, trainer.best, content)
 
-    def _angle_errors(self, card: dict[str, Any]) -> dict[str, Any]:
+    def _symmetries(self, model: PoseModel) -> dict[str, Any]:
+        """The classes that look the same after a part of a turn, according to some training images."""
+        some = self.data.some(self.config.intervals.evaluation_images)
+        found = find_symmetries(model, some.images, some.labels)
+        return {} if found is None else {"symmetries": asdict(found)}
+
+    def _angle_errors(self, model: PoseModel) -> dict[str, Any]:
         """How far angles are off on the validation images, if there are any."""
-        if self.validation is None or not isinstance(self.trainer.best, GroupCapsNet):
-            return {}
-        errors = measure_errors(PoseModel(self.trainer.best, Card.of("model", card)), self.validation.images)
+        errors = None if self.validation is None else measure_errors(model, self.validation.images)
         return {} if errors is None else {"angle_errors": asdict(errors)}
 
     def _frame(self) -> int:

@@ -96,7 +96,8 @@ function show(angle) {
   at("label").textContent = capsules.label;
   at("confidence").textContent = percent(capsules.confidence);
   const within = capsules.angle_error === null ? "" : ` ± ${capsules.angle_error.toFixed(0)}°`;
-  at("angle").textContent = capsules.angle === null ? "none" : signed(capsules.angle) + within;
+  const known = capsules.period === 360 ? "" : ` mod ${capsules.period}°`;
+  at("angle").textContent = capsules.angle === null ? "none" : signed(capsules.angle) + within + known;
   at("angle").dataset.degrees = capsules.angle;
   drawCompass(at("compass"), capsules.angle);
   showChange(angle);
@@ -126,9 +127,11 @@ function showPicture() {
   context.strokeStyle = context.fillStyle = "#ff5a43";
   context.shadowColor = "#000";
   context.shadowBlur = 6;
-  const { angle, angle_error: error } = reply.capsules;
-  if (error !== null) drawWedge(context, width / 2, height / 2, 0.42 * width, angle, error);
-  drawPose(context, width / 2, height / 2, 0.42 * width, angle, 6);
+  const { angle, angle_error: error, period } = reply.capsules;
+  for (let towards = angle; towards < angle + 360; towards += period) {
+    if (error !== null) drawWedge(context, width / 2, height / 2, 0.42 * width, towards, error);
+    drawPose(context, width / 2, height / 2, 0.42 * width, towards, 6);
+  }
 }
 
 function showChange(angle) {

@@ -1,0 +1,202 @@
+r"""Angles of what looks the same after a part of a turn, from the higher moments of a layer's capsules.
+
+A bar has no top, so the votes for its pose cancel, but it has an axis. For every capsule c of a layer and every order k
+:math:`Z_{ck} = \sum_x f_c(x)\, p_c(x)^k` rotates k times as fast as the image; under symmetry of order k it does not
+cancel. The weighted sum over c that is strongest in the images of a class, the first eigenvector of
+:math:`\sum Z Z^*`, needs no labels of angles, and its angle divided by k is known modulo 360 / k degrees.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Complex, Float, Int
+from torch import Tensor
+
+from equicaps.functional import Capsules
+from equicaps.images.rotation import rotate
+from equicaps.metrics import AGREED
+
+if TYPE_CHECKING:
+    from equicaps.inference.model import PoseModel
+
+ORDERS = (1, 2, 3, 4, 5, 6)
+FEWEST = 5
+"""A class with fewer images keeps the angle that its pose gives."""
+FOLLOWS = 0.7
+"""The resultant length above which an angle counts as following a rotation; 1 is without any error."""
+UNKNOWN = 0.5
+"""The resultant length below which a pose is no angle at all."""
+FAINT = 0.01
+"""The strength of a moment, relative to the features, below which it is noise."""
+BROKEN = 0.08
+"""How strong moments that a symmetry forbids may be, relative to those that it allows."""
+TOO_FAINT = 0.1
+"""The strength, relative to that of the class, below which a single image has no angle."""
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """The symmetry of a class.
+
+    Attributes:
+        order: the number of positions in one turn that look the same, at least 2; 0 if all do.
+        strength: how strong the moment of that order is in the images of the class, relative to their features.
+        weights: the weights of the capsules, real and imaginary.
+    """
+
+    order: int
+    strength: float = 0.0
+    weights: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        numbers = (self.strength, *(part for weight in self.weights for part in weight))
+        if self.order not in (0, *ORDERS[1:]) or not all(map(math.isfinite, numbers)):
+            raise ValueError(
+                f"Symmetry: the order must be 0 or from 2 to {ORDERS[-1]}, and all numbers finite, but they are "
+                f"{self.order!r} and {numbers}."
+            )
+
+    @property
+    def period(self) -> float:
+        """The angle in degrees after which the class looks the same; 0 if any."""
+        return 360 / self.order if self.order else 0.0
+
+
+@dataclass(frozen=True)
+class Symmetries:
+    """The symmetries of all classes: None for one whose angle is that of its pose.
+
+    Attributes:
+        layer: the layer whose capsules are read.
+        classes: one for each class.
+    """
+
+    layer: int
+    classes: tuple[Symmetry | None, ...]
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "Symmetries":
+        """From a model file."""
+        found = [
+            None if one is None else Symmetry(one["order"], one["strength"], tuple(map(tuple, one["weights"])))
+            for one in content["classes"]
+        ]
+        return cls(int(content["layer"]), tuple(found))
+
+    @property
+    def periods(self) -> Float[Tensor, " classes"]:
+        """The angle in degrees after which each class looks the same."""
+        return torch.tensor([360.0 if one is None else one.period for one in self.classes])
+
+    def angles(self, layers: Sequence[Capsules]) -> Float[Tensor, "n classes"]:
+        """The angle of each image in degrees, as each symmetric class reads it; NaN for all others and where faint."""
+        capsules = layers[self.layer]
+        found = capsules.activations.new_full((len(capsules.activations), len(self.classes)), torch.nan)
+        for label, one in enumerate(self.classes):
+            if one is None or not one.order:
+                continue
+            moment, features = moments(capsules, [one.order])
+            weights = torch.view_as_complex(torch.tensor(one.weights, device=found.device))
+            seen = moment[:, 0] @ weights.conj()
+            degrees = torch.rad2deg(seen.angle()) / one.order
+            found[:, label] = torch.where(seen.abs() > TOO_FAINT * one.strength * features, degrees, torch.nan)
+        return found
+
+
+def moments(
+    capsules: Capsules, orders: Sequence[int]
+) -> tuple[Complex[Tensor, "n orders capsules"], Float[Tensor, " n"]]:
+    """The moments of a layer's capsules over its grid, and the sum of all features."""
+    poses = torch.view_as_complex(capsules.poses.float().contiguous())
+    features = capsules.activations.float()
+    found = [(features * poses**order).mean((2, 3)) for order in orders]
+    return torch.stack(found, 1), features.mean((2, 3)).sum(1)
+
+
+@torch.no_grad()
+def find_symmetries(
+    model: "PoseModel", images: Float[Tensor, "n channels height width"], labels: Int[Tensor, " n"], *, seed: int = 0
+) -> Symmetries | None:
+    """Find the classes that look the same after a part of a turn; None if there are none or the network has no poses.
+
+    A class has order k if the moments of order k follow when its images are rotated at random, and if those of orders
+    that are no multiples of k are next to nothing. It counts as round if neither they nor its poses follow.
+    """
+    if not model.network.body.config.poses:
+        return None
+    degrees = 360 * torch.rand(len(images), generator=torch.Generator().manual_seed(seed))
+    looks = [_look(model, images, labels, angles) for angles in (torch.zeros_like(degrees), degrees)]
+    layer = looks[0].layer
+    turns = torch.deg2rad(degrees)
+    classes = []
+    for label in range(len(model.classes)):
+        own = (labels == label).cpu()
+        still, rotated = (look.take(own) for look in looks)
+        classes.append(_symmetry(still, rotated, turns[own]) if own.sum() >= FEWEST else None)
+    return Symmetries(layer, tuple(classes)) if any(classes) else None
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a network sees in images of any class."""
+
+    layer: int
+    poses: Complex[Tensor, " n"]
+    moments: Complex[Tensor, "n orders capsules"]
+    features: Float[Tensor, " n"]
+
+    def take(self, which: Tensor) -> "_Look":
+        return _Look(self.layer, self.poses[which], self.moments[which], self.features[which])
+
+
+def _look(model: "PoseModel", images: Tensor, labels: Tensor, degrees: Tensor, batch: int = 250) -> _Look:
+    poses, found, features, layer = [], [], [], 0
+    parameter = next(model.parameters())
+    parts = zip(images.split(batch), labels.split(batch), degrees.split(batch), strict=True)
+    for x, y, angles in parts:
+        output, layers = model.network.explain(rotate(x, angles.to(x), model.image_size).to(parameter))
+        sides = [capsules.activations.shape[-1] for capsules in layers]
+        layer = max(number for number, side in enumerate(sides) if side == sides[0])  # the last one of the finest grid
+        moment, feature = moments(layers[layer], ORDERS)
+        poses.append(torch.view_as_complex(output.poses[torch.arange(len(y)), y].float().cpu().contiguous()))
+        found.append(moment.cpu())
+        features.append(feature.cpu())
+    return _Look(layer, torch.cat(poses), torch.cat(found), torch.cat(features))
+
+
+def _symmetry(still: _Look, rotated: _Look, turns: Float[Tensor, " n"]) -> Symmetry | None:
+    """The symmetry of a class, from its images and the same ones rotated by ``turns``."""
+    weights = [_strongest(still.moments[:, number]) for number in range(len(ORDERS))]
+    follows, strength, upright = {}, {}, {}
+    for number, order in enumerate(ORDERS):
+        before, after = (look.moments[:, number] @ weights[number].conj() for look in (still, rotated))
+        follows[order] = _resultant(after * before.conj() * torch.polar(torch.ones_like(turns), -order * turns)).real
+        strength[order] = float(before.abs().mean() / still.features.mean().clamp(min=1e-12))
+        upright[order] = _resultant(before)
+    signal = {order: strength[order] * max(float(follows[order]), 0.0) for order in ORDERS}
+    for order in ORDERS[1:]:
+        forbidden = max(signal[other] for other in ORDERS if other % order)
+        if follows[order] > FOLLOWS and strength[order] > FAINT and forbidden < BROKEN * signal[order]:
+            mean = upright[order]
+            # Upright images read 0, if they have a common orientation.
+            zero = mean / mean.abs() if mean.abs() > AGREED else torch.ones_like(mean)
+            chosen = torch.view_as_real(weights[ORDERS.index(order)] * zero)
+            return Symmetry(order, strength[order], tuple((x, y) for x, y in chosen.tolist()))
+    pose = _resultant(rotated.poses * still.poses.conj() * torch.polar(torch.ones_like(turns), -turns)).real
+    return Symmetry(0) if pose < UNKNOWN and max(signal.values()) < FAINT else None
+
+
+def _strongest(found: Complex[Tensor, "n capsules"]) -> Complex[Tensor, " capsules"]:
+    """The direction in which moments are strongest, whatever their phases: the first eigenvector of their products."""
+    moments = found.numpy().astype(np.complex128)
+    _, vectors = np.linalg.eigh(moments.T @ moments.conj())
+    return torch.from_numpy(vectors[:, -1]).to(found.dtype)
+
+
+def _resultant(values: Complex[Tensor, " n"]) -> Complex[Tensor, ""]:
+    """The mean of the directions; what has none counts as zero."""
+    return (values / values.abs().clamp(min=1e-12)).mean()
