@@ -64,10 +64,10 @@ def test_ctrl_c_then_resume_with_nothing_but_the_folder(tmp_path, monkeypatch):
 
     advance = loop.Trainer.advance
 
-    def interrupted(self, stop=False):
+    def interrupted(self, stop=False, **options):
         if self.step == 2:
             os.kill(os.getpid(), signal.SIGINT)
-        return advance(self, stop)
+        return advance(self, stop, **options)
 
     monkeypatch.setattr(loop.Trainer, "advance", interrupted)
     stopped = run("digits", "--steps", 5, "--seed", 4, "--rate", 0.001, "--out", tmp_path, *OPTIONS)
