@@ -40,7 +40,7 @@ def test_a_training_leaves_a_model_logs_and_a_json(tmp_path):
     labels = embedded_digits("test").labels[:20]
     assert [sum(row) for row in printed["confusion"]] == labels.bincount(minlength=10).tolist()
     assert "accuracy" in result.stderr
-    assert "test images: true classes and answers" in result.stderr
+    assert "test images by true class (rows) and answer (columns):" in result.stderr
     assert "each training image will be seen about 1.2 times" in result.stderr
     assert load(tmp_path).card.data.startswith("MNIST subset")
     assert {"steps.csv", "evaluations.csv", "result.json", "checkpoint.safetensors"} <= set(os.listdir(tmp_path))

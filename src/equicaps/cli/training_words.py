@@ -85,7 +85,8 @@ def show_confusion(console: Console, counts: Sequence[Sequence[int]], classes: S
         if line := worst_confusions(counts, classes):
             say(console, line)
         return
-    table = Table(title="test images: true classes and answers", title_justify="left")
+    say(console, "test images by true class (rows) and answer (columns):")
+    table = Table()
     table.add_column("true class")
     for name in classes:
         table.add_column(Text(printable(name)), justify="right")
