@@ -89,6 +89,13 @@ def balanced_accuracy(predictions: Int[Tensor, " n"], labels: Int[Tensor, " n"])
     return torch.stack([right[labels == label].mean() for label in labels.unique()]).mean().item() * 100
 
 
+def confusion(
+    predictions: Int[Tensor, " n"], labels: Int[Tensor, " n"], *, classes: int
+) -> Int[Tensor, "classes classes"]:
+    """The number of images of each class (rows) with each answer (columns)."""
+    return (labels * classes + predictions).bincount(minlength=classes**2).reshape(classes, classes)
+
+
 def pose_errors(
     upright: Float[Tensor, "batch 2"], turned: Float[Tensor, "batch 2"], degrees: Float[Tensor, " batch"]
 ) -> Float[Tensor, " batch"]:

@@ -6,17 +6,15 @@ import signal
 from dataclasses import replace
 
 import pytest
-import torch
 from PIL import Image
 from small_galaxies import SPLITS, npz, small_set
 from typer.testing import CliRunner
 
 from equicaps import load
 from equicaps.cli.main import app
-from equicaps.cli.train import _if_short
 from equicaps.data import embedded_digits, galaxies
 from equicaps.data.catalogue import CATALOGUE
-from equicaps.training import Result, TrainConfig, load_checkpoint
+from equicaps.training import TrainConfig, load_checkpoint
 from reproduction.galaxies import Training
 
 OPTIONS = ("--batch", "8", "--preset", "steerable_cnn")
@@ -39,9 +37,26 @@ def test_a_training_leaves_a_model_logs_and_a_json(tmp_path):
     assert printed["step"] == 3
     assert printed["config"]["batch"] == 8
     assert printed["figures"]["images"] == 20
+    labels = embedded_digits("test").labels[:20]
+    assert [sum(row) for row in printed["confusion"]] == labels.bincount(minlength=10).tolist()
     assert "accuracy" in result.stderr
+    assert "test images by true class (rows) and answer (columns):" in result.stderr
+    assert "each training image will be seen about 1.2 times" in result.stderr
     assert load(tmp_path).card.data.startswith("MNIST subset")
     assert {"steps.csv", "evaluations.csv", "result.json", "checkpoint.safetensors"} <= set(os.listdir(tmp_path))
+
+
+def test_without_a_budget_the_training_plans_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr("equicaps.training.trainer.enough_views", lambda images: 30 * 8)
+    result = run("digits", "--out", tmp_path, "--json", *OPTIONS)
+    assert result.exit_code == 0, result.output
+    assert "takes at most 10 CPU-minutes; the first steps measure how fast this machine is" in result.stderr
+    assert "plan: each training image will be seen about 12 times, in 0." in result.stderr
+    assert json.loads(result.stdout)["step"] == 30
+    assert "less if the validation" not in result.stderr  # there are none: of 20 images none is held back
+    resumed = run("digits", "--resume", "--out", tmp_path)
+    assert resumed.exit_code == 0, resumed.output
+    assert "plan:" not in resumed.stderr
 
 
 def test_ctrl_c_then_resume_with_nothing_but_the_folder(tmp_path, monkeypatch):
@@ -49,10 +64,10 @@ def test_ctrl_c_then_resume_with_nothing_but_the_folder(tmp_path, monkeypatch):
 
     advance = loop.Trainer.advance
 
-    def interrupted(self, stop=False):
+    def interrupted(self, stop=False, **options):
         if self.step == 2:
             os.kill(os.getpid(), signal.SIGINT)
-        return advance(self, stop)
+        return advance(self, stop, **options)
 
     monkeypatch.setattr(loop.Trainer, "advance", interrupted)
     stopped = run("digits", "--steps", 5, "--seed", 4, "--rate", 0.001, "--out", tmp_path, *OPTIONS)
@@ -91,13 +106,6 @@ def test_a_folder_is_trained_at_its_own_size_however_it_is_written(write, option
     assert "6 grey images in all, 8x8, unchanged" in result.stderr  # what was done to the images
     assert "saw each of its 4 images about 2.0 times" in result.stderr
     assert load(cells.parent / "runs" / "cells-steerable_cnn").card.background == "dark"
-
-
-@pytest.mark.parametrize(("views", "accuracy", "short"), [(19, 89, True), (20, 89, False), (19, 90, False)])
-def test_a_training_is_called_short_if_it_saw_little_and_knows_little(views, accuracy, short):
-    result = Result(torch.nn.Identity(), True, 5, views * 10, 2.0, [])
-    assert bool(remark := _if_short(result, 10, float(accuracy))) == short
-    assert not short or "--minutes 3" in remark
 
 
 def test_a_resumed_run_keeps_its_size(cells):

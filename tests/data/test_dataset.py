@@ -85,3 +85,26 @@ def test_balancing_repeats_no_image_beyond_the_largest_class():
     """Two images in a class of three: one of them twice, not both."""
     data = Dataset("few", torch.rand(5, 1, 1, 1), torch.tensor([0, 0, 0, 1, 1]), ("a", "b"))
     assert data.balanced().labels.bincount().tolist() == [3, 3]
+
+
+def uneven(*sizes):
+    labels = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    images = torch.arange(float(len(labels))).view(-1, 1, 1, 1) / len(labels)
+    return Dataset("uneven", images, labels, tuple(map(str, range(len(sizes)))))
+
+
+def test_classes_are_evened_out_to_the_geometric_mean_with_the_largest():
+    data = uneven(100, 25, 1, 0)
+    evened = data.balanced(0.5)
+    assert evened.class_sizes() == [100, 50, 10, 0]
+    assert evened.name == "uneven, classes evened out by repetition"
+    assert set(evened.images.flatten().tolist()) == set(data.images.flatten().tolist())  # none is lost
+    assert data.balanced(0.0).class_sizes() == data.class_sizes()
+
+
+@pytest.mark.parametrize(("count", "held"), [(20, [18, 1, 1, 0]), (3, [2, 0, 0, 0])])
+def test_every_class_that_can_spare_an_image_gives_one(count, held):
+    rest, back = uneven(190, 10, 5, 4).hold_back(count)
+    assert back.class_sizes() == held
+    assert [kept + given for kept, given in zip(rest.class_sizes(), held, strict=True)] == [190, 10, 5, 4]
+    assert not set(rest.images.flatten().tolist()) & set(back.images.flatten().tolist())

@@ -45,7 +45,7 @@ MUTANTS = (
             "self.take(bounds[:-1] + (drawn * bounds.diff()).long())",
             "self.take(slice(count))",
         ),
-        ("balanced classes of different sizes", "max(1, len(found))))[:most]", "max(1, len(found))))"),
+        ("balanced classes of different sizes", "max(1, size)))[:wanted]", "max(1, size)))"),
     ),
     *mutants_of(
         "src/equicaps/data/idx.py",

@@ -35,17 +35,52 @@ MUTANTS = (
         ("gradients of earlier steps kept", "self.optimizer.zero_grad(set_to_none=True)", "pass"),
         (
             "margin one step behind",
-            "0.0 if self.steps is None else (self.step + 1) / self.steps",
-            "0.0 if self.steps is None else self.step / self.steps",
+            "(self.course.position(self.step) + 1) / self.course.planned",
+            "self.course.position(self.step) / self.course.planned",
         ),
         (
             "rate of the next step",
-            "pace(optimiser, self.step, self.steps)",
-            "pace(optimiser, self.step + 1, self.steps)",
+            "pace(optimiser, place, planned)",
+            "pace(optimiser, place + 1, planned)",
         ),
         ("weight decay ignored", "weight_decay=optimiser.weight_decay", "weight_decay=0.0"),
         ("forgotten train mode", "network.to(world.device).train()", "network.to(world.device).eval()"),
         ("gradients clipped after the step", "if optimiser.clip is not None:", "if False:"),
+    ),
+    *mutants_of(
+        "src/equicaps/training/trainer.py",
+        ("training/test_plan.py",),
+        (
+            "a resumed training that forgets that it was shortened",
+            'Course(planned, numbers.get("shortened_after"))',
+            "Course(planned)",
+        ),
+        ("a plan without regard to the time", "more = min(more, math.ceil(", "more = max(0, math.ceil("),
+    ),
+    *mutants_of(
+        "src/equicaps/training/plan.py",
+        ("training/test_plan.py",),
+        (
+            "a shortened schedule that does not reach its end",
+            "return self.planned - 1 - (",
+            "return self.planned - 2 - (",
+        ),
+        ("shortened as soon as one evaluation is worse", "PATIENCE = 1 / 3", "PATIENCE = 1 / 100"),
+        ("longer helps although it was shortened", "rising and not shortened and", "rising and"),
+    ),
+    *mutants_of(
+        "src/equicaps/training/evaluation.py",
+        ("training/test_setup.py::test_a_training_looks_at_the_test_images_exactly_once",),
+        (
+            "test images looked at on the way",
+            "return self.validation(network, limit)",
+            "return self.test(network, limit)",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/metrics.py",
+        ("training/test_evaluation.py",),
+        ("confusion with answers in rows", "(labels * classes + predictions)", "(predictions * classes + labels)"),
     ),
     *mutants_of(
         "src/equicaps/training/loop.py",
@@ -117,7 +152,7 @@ MUTANTS = (
             "training, held_out = load_training_splits",
             "held_out, training = load_training_splits",
         ),
-        ("evaluated on the training images", "AnyAngle(held_out, side)", "AnyAngle(training, side)"),
+        ("evaluated on the training images", "AnyAngle(held_out, side,", "AnyAngle(training, side,"),
         ("single views rotated", "180.0 if config.views == 2 else 0.0", "180.0"),
     ),
     *mutants_of(

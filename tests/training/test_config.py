@@ -57,7 +57,7 @@ def test_unknown_settings_are_named():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Budget(), "exactly one of steps, epochs and minutes"),
+        (lambda: Budget(), "exactly one of steps, epochs, minutes and up_to_minutes"),
         (lambda: Budget(steps=1, minutes=2.0), "exactly one"),
         (lambda: Budget(steps=0), "positive"),
         (lambda: Architecture("huge"), "one of 'steerable'"),

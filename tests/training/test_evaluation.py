@@ -5,7 +5,7 @@ import torch
 from small_training import ROTATED, config, digits, network
 
 from equicaps.models.output import CapsOutput
-from equicaps.training import AnyAngle, AsTheyAre, Intervals
+from equicaps.training import AnyAngle, AsTheyAre, Intervals, LookOnce
 from equicaps.training import loop as module
 from equicaps.training.distributed import World
 from equicaps.training.evaluation import evaluate
@@ -46,7 +46,7 @@ def test_the_zeros_of_all_classes_are_measured(tmp_path, monkeypatch):
     data = in_the_order_of_classes()
     few = config(2, intervals=Intervals(evaluation_images=6))
     trainer = Trainer(few, network(), data, ROTATED, World(torch.device("cpu")))
-    module._Run(trainer, tmp_path, None, None)._zeros()
+    module._Run(trainer, tmp_path, None, None, None)._zeros()
     assert [labels.tolist() for labels in seen] == [[0, 0, 1, 1, 2, 2]]
 
 
@@ -91,3 +91,16 @@ def test_every_image_counts_the_same_whatever_its_batch():
     data = data.take([*range(8), -1])
     for protocol in (AnyAngle, AsTheyAre):
         assert protocol(data, batch=4)(FirstClass())["accuracy"] == pytest.approx(100 * 8 / 9)
+
+
+def test_the_confusion_has_true_classes_in_rows_and_answers_in_columns():
+    data = in_the_order_of_classes()
+    assert AnyAngle(data, confusion=True)(FirstClass())["confusion"] == [[10, 0, 0]] * 3
+    assert "confusion" not in AnyAngle(data)(FirstClass())
+
+
+def test_validation_images_on_the_way_and_test_images_at_the_end():
+    evaluation = LookOnce(AnyAngle(digits(12)), AnyAngle(digits(30)))
+    assert evaluation(FirstClass(), 6)["images"] == 6
+    last = evaluation(FirstClass(), None)
+    assert (last["images"], last["validation_images"]) == (30, 12)

@@ -1,11 +1,15 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from PIL import Image
 from small_training import config
 
+from equicaps.data import Dataset
+from equicaps.data.catalogue import CATALOGUE
 from equicaps.losses import Objective
 from equicaps.models import Architecture
-from equicaps.training import Budget, Intervals
+from equicaps.training import Budget, Intervals, TrainConfig, evaluation, train
 from equicaps.training.setup import image_side, set_up
 
 
@@ -67,3 +71,70 @@ def test_images_are_never_enlarged(tmp_path):
 def test_only_pairs_of_views_are_rotated(views, rotation):
     settings = config(1, views=views, objective=Objective(consistency=0.3 * (views - 1)))
     assert set_up("digits", settings, balance=False).augmentation.rotation == rotation
+
+
+def use(monkeypatch, sizes, test=1):
+    """Classes of these sizes, one shade of grey each, in place of the digits, with ``test`` test images each."""
+
+    def load(split):
+        counts = torch.tensor(sizes if split == "train" else [test] * len(sizes))
+        labels = torch.arange(len(sizes)).repeat_interleave(counts)
+        noise = torch.rand(len(labels), 1, 8, 8, generator=torch.Generator().manual_seed(len(labels))) / 10
+        classes = tuple(f"class {number}" for number in range(len(sizes)))
+        return Dataset(split, noise + labels.view(-1, 1, 1, 1) / len(sizes) * 0.9, labels, classes)
+
+    monkeypatch.setitem(CATALOGUE, "digits", replace(CATALOGUE["digits"], load=load))
+
+
+def small(steps, **changes):
+    return TrainConfig(Budget(steps=steps), Architecture("steerable_cnn"), batch=8, **changes)
+
+
+def test_a_training_looks_at_the_test_images_exactly_once(tmp_path, monkeypatch):
+    """Also if it is resumed after its end."""
+    use(monkeypatch, [120, 120], test=7)
+    looks, original = [], evaluation.evaluate
+
+    def spy(network, images, labels, **options):
+        looks.append(len(images))
+        return original(network, images, labels, **options)
+
+    monkeypatch.setattr(evaluation, "evaluate", spy)
+    for resume in (False, True):
+        made = set_up("digits", small(6, intervals=Intervals(evaluations=3)), balance=False)
+        done = train(
+            made.config, made.data, made.augmentation, folder=tmp_path, network=made.network,
+            evaluation=made.evaluation, resume=resume,
+        )  # fmt: skip
+        assert looks == [24, 24, 24, 14]  # validation images twice on the way and at the end, test images
+        assert done.figures["images"] == 14
+        assert done.figures["validation_images"] == 24
+        assert [sum(row) for row in done.confusion] == [7, 7]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "trained"),
+    [
+        ([10, 10], [10, 10]),
+        ([10] * 200, [9] * 200),
+        ([300, 100], [270, 90]),
+        ([310, 100], [279, 158]),  # 279 and 90 are left, √(279·90) = 158.5
+        ([380, 20], [342, 78]),
+        ([200, 5, 2], [181, 27, 19]),  # one of the five is watched, none of the two
+    ],
+    ids=["few", "many classes", "even", "uneven", "95 % in one class", "hardly any"],
+)
+def test_few_many_and_uneven_classes_train(sizes, trained, tmp_path, monkeypatch):
+    use(monkeypatch, sizes)
+    made = set_up("digits", small(2, intervals=Intervals(evaluations=1)), balance=False)
+    assert made.data.class_sizes() == trained
+    done = train(
+        made.config, made.data, made.augmentation, folder=tmp_path, network=made.network, evaluation=made.evaluation
+    )
+    assert done.finished
+    assert sum(map(sum, done.confusion)) == len(sizes)
+
+
+def test_full_balance_is_for_those_who_ask(monkeypatch):
+    use(monkeypatch, [380, 20])
+    assert set_up("digits", small(1), balance=True).data.class_sizes() == [342, 342]

@@ -1,6 +1,6 @@
 """A progress bar for a training."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Task, TextColumn, TimeElapsedColumn
@@ -8,6 +8,7 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from equicaps.training import Progress
+from equicaps.training.plan import Plan
 
 
 class TimeLeft(TextColumn):
@@ -23,10 +24,16 @@ class TimeLeft(TextColumn):
 
 
 class TrainingBar:
-    """Shows loss, both accuracies, images per second and the time left, and prints a line for every evaluation."""
+    """Shows loss, both accuracies, images per second and the time left, and prints a line for every evaluation.
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    Args:
+        console: where to show them.
+        describe_plan: the words for a plan, printed when it is made and when it is shortened.
+    """
+
+    def __init__(self, console: Console, describe_plan: Callable[[Plan], str] | None = None) -> None:
+        self._console, self._describe_plan = console, describe_plan
+        self._steps: int | None = None
         self._bars = Bars(
             BarColumn(20), MofNCompleteColumn(), TextColumn("{task.fields[figures]}"), TimeElapsedColumn(), TimeLeft(),
             console=console, transient=True, disable=not console.is_terminal,
@@ -34,11 +41,6 @@ class TrainingBar:
         self._task = self._bars.add_task("training", total=None, figures="", left=None)
         self._shown = (0.0, 0.0, 0.0)
         self._started = False
-
-    @property
-    def accuracy(self) -> float | None:
-        """The accuracy on the last training images in percent, a running mean; None before the first step."""
-        return self._shown[1] if self._started else None
 
     def __enter__(self) -> "TrainingBar":
         self._bars.start()
@@ -60,8 +62,23 @@ class TrainingBar:
         self._bars.update(
             self._task, completed=progress.step, total=progress.steps, figures=text, left=progress.seconds_left
         )
+        self._tell_plan(progress)
         if progress.evaluation is not None:
-            self._console.print(describe(progress.evaluation), highlight=False, soft_wrap=True)
+            self._print(describe(progress.evaluation))
+
+    def _tell_plan(self, progress: Progress) -> None:
+        """Say once what was planned, and once that it was shortened."""
+        before, self._steps = self._steps, progress.steps
+        if before is None and progress.plan is not None and self._describe_plan is not None:
+            self._print(self._describe_plan(progress.plan))
+        if before is not None and progress.steps is not None and progress.steps < before:
+            self._print(
+                "the validation images have stopped improving: the training ends after "
+                f"{progress.steps:,} steps instead of {before:,}"
+            )
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True)
 
 
 def describe(row: Mapping[str, int | float]) -> str:

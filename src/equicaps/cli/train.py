@@ -1,8 +1,8 @@
 """``equicaps train``: train a network, and resume at any moment."""
 
 import json
-import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -12,20 +12,19 @@ from rich.console import Console
 from equicaps.cli.processes import first_process_reports, is_first, launch
 from equicaps.cli.progress import TrainingBar, describe
 from equicaps.cli.reporting import FAILED, reported, settings_reported
+from equicaps.cli.training_words import advise, describe_budget, describe_plan, show_confusion
+from equicaps.data import Dataset
 from equicaps.errors import UsageError
 from equicaps.inference.model_files import MODEL
-from equicaps.training import Budget, Intervals, Result, TrainConfig
+from equicaps.training import Budget, Intervals, LookOnce, Result, TrainConfig
 from equicaps.training import train as run
 from equicaps.training.checkpoint import has_checkpoint, saved_config
 from equicaps.training.distributed import choose_device
 from equicaps.training.log import RESULT
-from equicaps.training.setup import PIXELS_PER_SECOND, Setup, image_side, set_up
+from equicaps.training.setup import Setup, image_side, set_up
 
-DEFAULTS = TrainConfig(Budget(minutes=2.0), intervals=Intervals(evaluations=5, evaluation_images=500))
+DEFAULTS = TrainConfig(Budget(up_to_minutes=10.0), intervals=Intervals(evaluations=10, evaluation_images=500))
 """The settings that no option changes."""
-
-FEW_VIEWS, ENOUGH_ACCURACY = 20, 90.0
-"""A training was too short if it saw each image less often and, in percent, classified fewer views correctly."""
 
 
 @first_process_reports()
@@ -100,13 +99,15 @@ def train(
     with settings_reported(console):
         setup = set_up(data, config, balance=balance)
     _describe(console, setup, out, size)
-    with reported(console), TrainingBar(console) as bar:
+    watched = isinstance(setup.evaluation, LookOnce)
+    describe_later = partial(describe_plan, budget=setup.config.budget, watched=watched)
+    with reported(console), TrainingBar(console, describe_later) as bar:
         result = run(
             setup.config, setup.data, setup.augmentation, folder=out, network=setup.network,
             evaluation=setup.evaluation, validation=setup.validation, resume=resume, watch=bar, tensorboard=tensorboard,
         )  # fmt: skip
     if is_first():
-        _report(console, result, out, remark=_if_short(result, len(setup.data), bar.accuracy), as_json=as_json)
+        _report(console, result, setup.data, out, as_json=as_json)
 
 
 def _describe(console: Console, setup: Setup, out: Path, size: int | None) -> None:
@@ -119,10 +120,8 @@ def _describe(console: Console, setup: Setup, out: Path, size: int | None) -> No
     )
     if setup.data.note:
         _say(console, setup.data.note)
-    minutes = setup.config.budget.minutes
-    if minutes is not None and model.preset == "steerable":
-        views = 60 * minutes * PIXELS_PER_SECOND / model.image_size**2 / len(setup.data)
-        _say(console, f"in {minutes:g} CPU-minutes each training image will be seen about {views:.0f} times")
+    config, images = setup.config, len(setup.data)
+    _say(console, describe_budget(config.budget, config.steps(images), config.batch, images))
     if size not in (None, model.image_size):
         _say(
             console,
@@ -131,7 +130,7 @@ def _describe(console: Console, setup: Setup, out: Path, size: int | None) -> No
         )
 
 
-def _report(console: Console, result: Result, out: Path, *, remark: str, as_json: bool) -> None:
+def _report(console: Console, result: Result, data: Dataset, out: Path, *, as_json: bool) -> None:
     if not result.finished:
         _say(
             console,
@@ -139,24 +138,13 @@ def _report(console: Console, result: Result, out: Path, *, remark: str, as_json
         )
         raise typer.Exit(FAILED)
     _say(console, describe(result.figures))
+    if result.confusion is not None:
+        show_confusion(console, result.confusion, data.classes)
     _say(console, f"model: {out / MODEL}")
-    if remark:
-        _say(console, remark)
+    if advice := advise(result, len(data)):
+        _say(console, advice)
     if as_json:
         typer.echo(json.dumps(json.loads((out / RESULT).read_text())))
-
-
-def _if_short(result: Result, images: int, accuracy: float | None) -> str:
-    """Advice after a training that saw each image only a few times and does not classify even those correctly."""
-    seen = result.images / images
-    if accuracy is None or accuracy >= ENOUGH_ACCURACY or seen >= FEW_VIEWS:
-        return ""
-    minutes = math.ceil(result.cpu_minutes * FEW_VIEWS / seen)
-    return (
-        f"note: this training was short: it saw each of its {images:,} images about {seen:.1f} times, and classified "
-        f"{accuracy:.0f} % of the last ones correctly. Train longer in a new folder, for example with "
-        f"--minutes {minutes}, or on smaller images with --size."
-    )
 
 
 def _say(console: Console, line: str) -> None:

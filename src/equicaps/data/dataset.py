@@ -12,6 +12,8 @@ from equicaps.errors import UsageError
 from equicaps.images.background import Background
 
 DIGITS = tuple("0123456789")
+FEWEST_TO_SHARE = 5
+"""A class with fewer images needs all of them for training."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,23 +86,34 @@ class Dataset:
     def hold_back(self, count: int) -> tuple["Dataset", "Dataset"]:
         """The set without about ``count`` images, and those, always the same ones.
 
-        Every class gives its share, rounded down, so that classes with fewer than ``len(self) / count`` images give
-        none.
+        Every class gives its share, rounded down; if ``count`` is at least the number of classes, each gives at least
+        one image, except those with fewer than :data:`FEWEST_TO_SHARE`.
         """
         generator = torch.Generator().manual_seed(0)
         held = torch.zeros(len(self), dtype=torch.bool)
         for label in range(len(self.classes)):
             places = (self.labels == label).nonzero().flatten()
-            chosen = torch.randperm(len(places), generator=generator)[: count * len(places) // len(self)]
-            held[places[chosen]] = True
+            share = count * len(places) // len(self)
+            if count >= len(self.classes) and len(places) >= FEWEST_TO_SHARE:
+                share = max(share, 1)
+            held[places[torch.randperm(len(places), generator=generator)[:share]]] = True
         return self.take((~held).nonzero().flatten()), self.take(held.nonzero().flatten())
 
-    def balanced(self) -> "Dataset":
+    def class_sizes(self) -> list[int]:
+        """The number of images of each class."""
+        return self.labels.bincount(minlength=len(self.classes)).tolist()
+
+    def balanced(self, power: float = 1.0) -> "Dataset":
         """The same images with rarer ones repeated until every class is as frequent as the most frequent one.
 
-        The name of the result says so.
+        With a smaller ``power``, a class of n images gets only n (m / n)^power, where m is the number of the most
+        frequent class; for 1/2 that is the geometric mean of both. The name of the result says so.
         """
-        most = int(self.labels.bincount(minlength=len(self.classes)).max())
-        places = [(self.labels == label).nonzero().flatten() for label in range(len(self.classes))]
-        chosen = torch.cat([found.repeat(-(-most // max(1, len(found))))[:most] for found in places])
-        return replace(self.take(chosen), name=f"{self.name}, classes balanced by repetition")
+        sizes, most = self.class_sizes(), max(self.class_sizes())
+        chosen = []
+        for label, size in enumerate(sizes):
+            found = (self.labels == label).nonzero().flatten()
+            wanted = round(size * (most / max(1, size)) ** power)
+            chosen.append(found.repeat(-(-wanted // max(1, size)))[:wanted])
+        how = "balanced" if power == 1 else "evened out"
+        return replace(self.take(torch.cat(chosen)), name=f"{self.name}, classes {how} by repetition")

@@ -2,7 +2,7 @@
 
 from equicaps.training.checkpoint import has_checkpoint, load_checkpoint
 from equicaps.training.config import Budget, Hardware, Intervals, Optimiser, TrainConfig
-from equicaps.training.evaluation import AnyAngle, AsTheyAre, Evaluation
+from equicaps.training.evaluation import AnyAngle, AsTheyAre, Evaluation, LookOnce
 from equicaps.training.loop import Result, train
 from equicaps.training.progress import Progress
 
@@ -13,6 +13,7 @@ __all__ = [
     "Evaluation",
     "Hardware",
     "Intervals",
+    "LookOnce",
     "Optimiser",
     "Progress",
     "Result",

@@ -20,17 +20,27 @@ class Budget:
     """How long to train: exactly one of optimiser steps, epochs, or CPU-minutes (of all processes, without evaluation).
 
     CPU-minutes are converted to steps after the first 20 steps, which count towards the budget, have been timed. A
-    resumed training keeps that plan.
+    resumed training keeps that plan. ``up_to_minutes`` plans enough views of every image (:mod:`.plan`) within so many
+    CPU-minutes, and makes fewer steps if the evaluations stop improving: they must not look at test images.
     """
 
     steps: int | None = None
     epochs: float | None = None
     minutes: float | None = None
+    up_to_minutes: float | None = None
+
+    @property
+    def most_minutes(self) -> float | None:
+        """The CPU-minutes at most; None if nothing limits them."""
+        return self.up_to_minutes if self.minutes is None else self.minutes
 
     def __post_init__(self) -> None:
         given = {name: value for name, value in asdict(self).items() if value is not None}
         if len(given) != 1:
-            raise ValueError(f"Budget: give exactly one of steps, epochs and minutes, but {given or 'none'} was given.")
+            raise ValueError(
+                f"Budget: give exactly one of steps, epochs, minutes and up_to_minutes, "
+                f"but {given or 'none'} was given."
+            )
         for name, value in given.items():
             _positive(f"Budget: `{name}`", value)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -20,14 +20,18 @@ from equicaps.metrics import (
     accuracy,
     balanced_accuracy,
     check_not_empty,
+    confusion,
     on_cpu,
     pose_errors,
 )
 from equicaps.models.output import CapsOutput
 from equicaps.training.config import Number
 
-Evaluation = Callable[[nn.Module, int | None], Mapping[str, Number]]
-"""Maps a network in eval mode and a number of images (at most, spread over the set; None for all) to named figures."""
+Evaluation = Callable[[nn.Module, int | None], Mapping[str, Any]]
+"""Maps a network in eval mode and a number of images (at most, spread over the set; None for all) to named figures.
+
+All are numbers, except the table of counts under the name ``confusion``, if there is one.
+"""
 
 
 class AnyAngleFigures(NamedTuple):
@@ -37,26 +41,32 @@ class AnyAngleFigures(NamedTuple):
     pose_error: PoseError
     balanced_accuracy: float
     """The mean of the accuracies of all classes, by the scores."""
+    predictions: Int[Tensor, " n"]
+    """The positions of the predicted classes, by the scores."""
 
 
 @dataclass(frozen=True)
 class AnyAngle:
-    """The paper's protocol: accuracies and pose error on images rotated by seeded uniform angles."""
+    """The paper's protocol: accuracies and pose error on images rotated by seeded uniform angles.
+
+    With ``confusion``, also a table of how many images of each class (rows) got each answer (columns).
+    """
 
     data: Dataset
     size: int = 32
     seed: int = 0
     batch: int = 250
     interpolation: Interpolation = "bilinear"
+    confusion: bool = False
 
-    def __call__(self, network: nn.Module, limit: int | None = None) -> dict[str, Number]:
+    def __call__(self, network: nn.Module, limit: int | None = None) -> dict[str, Any]:
         """Accuracies in percent, pose errors in degrees."""
         data = self.data.some(limit)
         result = evaluate(
             on_cpu(network), data.images, data.labels, size=self.size, seed=self.seed, batch=self.batch,
             interpolation=self.interpolation,
         )  # fmt: skip
-        return {
+        figures: dict[str, Any] = {
             "accuracy": result.accuracy.scores,
             "agreement_accuracy": result.accuracy.activations,
             "balanced_accuracy": result.balanced_accuracy,
@@ -65,6 +75,9 @@ class AnyAngle:
             "pose_undefined": result.pose_error.undefined,
             "images": len(data),
         }
+        if self.confusion:
+            figures["confusion"] = confusion(result.predictions, data.labels, classes=len(data.classes)).tolist()
+        return figures
 
 
 @dataclass(frozen=True)
@@ -74,9 +87,16 @@ class LookOnce:
     validation: Evaluation
     test: Evaluation
 
-    def __call__(self, network: nn.Module, limit: int | None = None) -> Mapping[str, Number]:
-        """The figures on at most ``limit`` validation images, or on all test images."""
-        return self.test(network, None) if limit is None else self.validation(network, limit)
+    def __call__(self, network: nn.Module, limit: int | None = None) -> Mapping[str, Any]:
+        """The figures on at most ``limit`` validation images; without a limit those on all test images.
+
+        The latter also have the accuracy on all validation images.
+        """
+        if limit is not None:
+            return self.validation(network, limit)
+        watched = self.validation(network, None)
+        names = {"validation_accuracy": "accuracy", "validation_images": "images"}
+        return {**self.test(network, None), **{name: watched[figure] for name, figure in names.items()}}
 
 
 @dataclass(frozen=True)
@@ -124,4 +144,5 @@ def evaluate(
     error = torch.cat(errors)
     undefined = (error == UNDEFINED).double().mean().item() * 100
     poses = PoseError(error.mean().item(), error.median().item(), undefined)
-    return AnyAngleFigures(Accuracy(*mean.tolist()), poses, balanced_accuracy(torch.cat(predictions), labels))
+    found = torch.cat(predictions)
+    return AnyAngleFigures(Accuracy(*mean.tolist()), poses, balanced_accuracy(found, labels), found)

@@ -28,6 +28,7 @@ from equicaps.training.distributed import join_world
 from equicaps.training.evaluation import Evaluation
 from equicaps.training.interrupt import StopRequest
 from equicaps.training.log import RunLog, write_result
+from equicaps.training.plan import Outlook, has_stalled, outlook
 from equicaps.training.progress import Progress, RecentSteps
 from equicaps.training.recipe import describe_augmentation, describe_data, differences, recipe
 from equicaps.training.sampler import Augment
@@ -46,6 +47,17 @@ class Result:
     images: int
     cpu_minutes: float
     curve: list[dict[str, Number]]
+    training_accuracy: float | None = None
+    """Percent of the last training views; None before the first step."""
+    confusion: list[list[int]] | None = None
+    """The number of test images of each class (rows) with each answer (columns), if the evaluation counted them."""
+    shortened: bool = False
+    """Whether the training made fewer steps than planned, because the evaluations stopped improving."""
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """Whether a longer training would have helped; None if no validation images tell."""
+        return outlook(self.curve, self.training_accuracy, shortened=self.shortened)
 
     @property
     def figures(self) -> dict[str, Number]:
@@ -80,7 +92,8 @@ def train(
         network: is trained in place, from the parameters that it has; by default a new one that ``config.model``
             describes. Any module with the outputs of a :class:`GroupCapsNet` can be trained, but only a
             :class:`GroupCapsNet` is exported as a model.
-        evaluation: measures the network at intervals and at the end, in the first process.
+        evaluation: measures the network at intervals and at the end, in the first process. With
+            ``Budget(up_to_minutes=...)`` it also decides when to stop; :class:`LookOnce` keeps test images out of that.
         validation: images that are not in ``data``, on which the error of predicted angles is measured at the end.
         resume: continue the training in ``folder``, if there is one.
         watch: is called after every step, in the first process.
@@ -116,6 +129,7 @@ class _Run:
         self.data, self.augmentation = trainer.sampler.data, trainer.sampler.augmentation
         self.folder, self.evaluation, self.validation, self.watch = folder, evaluation, validation, watch
         self.curve: list[dict[str, Number]] = []
+        self.confusion: list[list[int]] | None = None
         self.wall_seconds = 0.0
         self.recent = RecentSteps()
         self.log: RunLog | None = None
@@ -140,6 +154,7 @@ class _Run:
             tensors, content = unpack(packed)
             self.trainer.restore(tensors, content)
             self.curve, self.wall_seconds = content["curve"], content["wall_seconds"]
+            self.confusion = content.get("confusion")
         elif new:
             self.trainer.begin()
         if self.world.leads:
@@ -162,7 +177,7 @@ class _Run:
         stopped = False
         while not (trainer.finished or stopped):
             started = time.monotonic()
-            figures = trainer.advance(stop.asked)
+            figures = trainer.advance(stop.asked, shorten=self._is_to_be_shortened())
             seconds = time.monotonic() - started
             stopped = figures.stop
             self.wall_seconds += seconds
@@ -182,6 +197,10 @@ class _Run:
     def close(self) -> None:
         self.resources.close()
 
+    def _is_to_be_shortened(self) -> bool:
+        """Depends only on what a checkpoint contains, so that a resumed training decides alike."""
+        return self.config.budget.up_to_minutes is not None and has_stalled(self.curve, self.trainer.course)
+
     def _after_step(self, figures: StepFigures) -> None:
         trainer, intervals = self.trainer, self.config.intervals
         speed = self.recent.images_per_second(self.config.batch)
@@ -193,7 +212,7 @@ class _Run:
             row = {"step": trainer.step, "images": trainer.images, **self.recent.take_means()}
             self.log.add_step({**row, "images_per_second": speed, "cpu_minutes": trainer.cpu_seconds / 60})
         if self.watch:
-            self.watch(Progress(trainer.step, trainer.steps, figures, speed, left, evaluated))
+            self.watch(Progress(trainer.step, trainer.steps, figures, speed, left, evaluated, trainer.plan))
 
     def _evaluation_is_due(self) -> bool:
         steps, step, count = self.trainer.steps, self.trainer.step, self.config.intervals.evaluations
@@ -208,9 +227,10 @@ class _Run:
         trainer.best.eval()
         try:
             with torch.no_grad():
-                found = self.evaluation(trainer.best, limit)
+                found = dict(self.evaluation(trainer.best, limit))
         finally:
             trainer.best.train(mode)
+        self.confusion = found.pop("confusion", self.confusion)
         row = {"step": trainer.step, "images_seen": trainer.images, "cpu_minutes": trainer.cpu_seconds / 60, **found}
         self.curve.append(row)
         if self.log:
@@ -225,13 +245,15 @@ class _Run:
         if self.evaluation is not None and (not self.curve or self.curve[-1]["step"] < trainer.step):
             self._evaluate(None)
             self._save()
-        content = {**self._content(), **trainer.numbers(), "images_seen": trainer.images,
-                   "figures": self.curve[-1] if self.curve else {}, "processes": self.world.size}  # fmt: skip
+        result = self._result()
+        content = {**self._content(), **trainer.numbers(), "images_seen": trainer.images, "figures": result.figures,
+                   "outlook": result.outlook and result.outlook._asdict(), "processes": self.world.size}  # fmt: skip
         write_result(self.folder, content)
         if isinstance(trainer.best, GroupCapsNet):
             card = {"data": self.data.name, "zeros": self._zeros(), "frame": self._frame(),
                     "background": self.data.background}  # fmt: skip
             content |= card
+            content.pop("confusion", None)  # may be large
             content |= self._symmetries(PoseModel(trainer.best, Card.of("model", content)))
             content |= self._angle_errors(PoseModel(trainer.best, Card.of("model", content)))
             save_model(self.folder / MODEL, trainer.best, content)
@@ -261,11 +283,12 @@ class _Run:
     def _content(self) -> dict[str, Any]:
         return {"config": self.config.to_dict(), "data": describe_data(self.data), "classes": list(self.data.classes),
                 "augmentation": describe_augmentation(self.augmentation), "curve": self.curve,
-                "wall_seconds": self.wall_seconds}  # fmt: skip
+                "confusion": self.confusion, "wall_seconds": self.wall_seconds}  # fmt: skip
 
     def _result(self) -> Result:
         trainer = self.trainer
         trainer.best.eval()
         return Result(
-            trainer.best, trainer.finished, trainer.step, trainer.images, trainer.cpu_seconds / 60, self.curve
-        )
+            trainer.best, trainer.finished, trainer.step, trainer.images, trainer.cpu_seconds / 60, self.curve,
+            trainer.accuracy, self.confusion, trainer.shortened,
+        )  # fmt: skip

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from equicaps.training.config import Number
+from equicaps.training.plan import Plan
 from equicaps.training.trainer import StepFigures
 
 SPEED_STEPS = 30
@@ -21,6 +22,8 @@ class Progress(NamedTuple):
     seconds_left: float | None
     evaluation: Mapping[str, Number] | None = None
     """The figures of an evaluation, right after it."""
+    plan: Plan | None = None
+    """What was planned, once the speed has been measured; None in a resumed training, which keeps its plan."""
 
 
 class RecentSteps:

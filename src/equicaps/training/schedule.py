@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from equicaps.training.config import Optimiser
+from equicaps.training.config import Number, Optimiser
 
 START_DIVISOR, END_DIVISOR = 25.0, 1e4
 """One-cycle starts at rate / 25 and ends at a ten-thousandth of that, as torch's does."""
@@ -17,8 +17,11 @@ class Pace(NamedTuple):
     beta: float
 
 
-def pace(optimiser: Optimiser, step: int, steps: int | None) -> Pace:
-    """The pace of step ``step``, counted from 0, of ``steps``; while that is None, the pace of the first step."""
+def pace(optimiser: Optimiser, step: Number, steps: int | None) -> Pace:
+    """The pace of step ``step``, counted from 0, of ``steps``; while that is None, the pace of the first step.
+
+    A shortened training also passes places between two steps.
+    """
     if optimiser.schedule == "step":
         passed = sum(steps is not None and step >= fraction * steps for fraction in optimiser.step_at)
         return Pace(optimiser.rate * optimiser.step_factor**passed, optimiser.betas[0])

@@ -14,9 +14,11 @@ from equicaps.training.evaluation import AnyAngle, Evaluation, LookOnce
 PIXELS_PER_SECOND = 200 * 32**2
 """The pixels that one thread trains on in a second, with `steerable`, roughly: enough to choose a side in advance."""
 ENOUGH_VIEWS = 30
-"""How often each image of a folder should be seen."""
+"""How often each image of a folder should be seen at least; a smaller side is chosen before that is given up."""
 FEWEST_WATCHED = 20
 """Fewer validation images say too little to be worth holding them back."""
+UNEVEN, EVENED = 3.0, 0.5
+"""If one class has more than so many times the images of another, rarer ones are repeated, with this power."""
 SIDES = (32, 96)
 """The smallest and the largest side to which the images of a folder are brought by default."""
 
@@ -38,16 +40,17 @@ def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
 
     With two views of each image, they are rotated by any angle; single views are not rotated. A tenth of the training
     images, at most as many as an evaluation looks at, is held back to watch the training; the images that it is tested
-    on are looked at once, at its end. Of very few images none is held back.
+    on are looked at once, at its end. Of very few images none is held back. If one class has more than :data:`UNEVEN`
+    times the images of another, images of rarer classes are repeated (:meth:`.Dataset.balanced`).
 
     Args:
         data: the name of a data set, or a folder of classes.
         config: the settings; the number of classes and channels is taken from the data.
-        balance: repeat the images of rarer classes.
+        balance: repeat the images of rarer classes until all are equally frequent.
     """
     side = config.model.image_size
     training, held_out = load_training_splits(data, size=side)
-    test: Evaluation = AnyAngle(held_out, side)
+    test: Evaluation = AnyAngle(held_out, side, confusion=True)
     count = min(len(training) // 10, config.intervals.evaluation_images or len(training))
     rest, watched = training.hold_back(count)
     if len(watched) >= FEWEST_WATCHED:
@@ -55,8 +58,9 @@ def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
         evaluation: Evaluation = LookOnce(AnyAngle(watched, side), test)
     else:
         evaluation, config = test, config.changed({"intervals.evaluations": 1})
-    if balance:
-        training = training.balanced()
+    sizes = [size for size in training.class_sizes() if size]
+    if balance or max(sizes) > UNEVEN * min(sizes):
+        training = training.balanced(1.0 if balance else EVENED)
     config = config.changed({"model.num_classes": len(training.classes), "model.in_channels": training.images.shape[1]})
     augmentation = Augmentation(side, rotation=180.0 if config.views == 2 else 0.0)
     validation = watched if len(watched) >= FEWEST_WATCHED else None
@@ -78,9 +82,9 @@ def image_side(data: str, model: Architecture, size: int | None, budget: Budget)
     found = survey(data)
     near = min(max(found.side, smallest), largest)
     nearest = min(reversed(_legal(model, near)), key=lambda side: abs(side - near))
-    if budget.minutes is None:
+    if budget.most_minutes is None:
         return nearest
-    affordable = int(math.sqrt(60 * budget.minutes * PIXELS_PER_SECOND / (ENOUGH_VIEWS * found.images)))
+    affordable = int(math.sqrt(60 * budget.most_minutes * PIXELS_PER_SECOND / (ENOUGH_VIEWS * found.images)))
     return min(nearest, _legal(model, max(smallest, affordable))[0])
 
 

@@ -17,6 +17,7 @@ from equicaps.models.output import CapsOutput
 from equicaps.numerics import OUT_OF_RANGE
 from equicaps.training.config import TrainConfig
 from equicaps.training.distributed import World, explained
+from equicaps.training.plan import Course, Plan, enough_views
 from equicaps.training.sampler import Augment, Sampler
 from equicaps.training.schedule import pace
 
@@ -24,6 +25,8 @@ WARM_UP_STEPS, PILOT_STEPS = 5, 20
 """The steps between these two are timed to convert CPU-minutes to steps; all of them count towards the budget."""
 SAFETY = 0.985
 """The fraction of the budget that is planned, because later steps are slightly slower."""
+NEW_SHARE = 0.05
+"""The weight of each step in the running mean of the training accuracy."""
 
 _log = logging.getLogger(__name__)
 
@@ -81,14 +84,28 @@ class Trainer:
         )
         self.average = copy.deepcopy(network).eval().requires_grad_(False) if optimiser.ema is not None else None
         self.sampler = Sampler(data, augmentation, images=config.images_per_step, views=config.views, seed=config.seed)
-        self.step, self.steps = 0, config.steps(len(data.images))
+        steps = config.steps(len(data))
+        self.step, self.course = 0, None if steps is None else Course(steps)
+        self.plan: Plan | None = None
+        self.accuracy: float | None = None
+        """Percent of the last training views, a running mean."""
         self.cpu_seconds = 0.0
         self._warm = (0, 0.0)
+
+    @property
+    def steps(self) -> int | None:
+        """The number of steps to make; None until the speed has been measured."""
+        return None if self.course is None else self.course.steps
 
     @property
     def finished(self) -> bool:
         """Whether all planned steps have been made."""
         return self.steps is not None and self.step >= self.steps
+
+    @property
+    def shortened(self) -> bool:
+        """Whether the rest of the plan is passed faster, or was."""
+        return self.course is not None and self.course.shortened_after is not None
 
     @property
     def images(self) -> int:
@@ -109,15 +126,20 @@ class Trainer:
             if self.average is not None:
                 self.average.load_state_dict(self.network.state_dict())
 
-    def advance(self, stop: bool = False) -> StepFigures:
-        """Make one step together with the other processes; ``stop`` says whether this process was asked to stop."""
+    def advance(self, stop: bool = False, shorten: bool = False) -> StepFigures:
+        """Make one step together with the other processes.
+
+        Args:
+            stop: whether this process was asked to stop.
+            shorten: whether this process has found that the rest of the plan is to be passed faster, after this step.
+        """
         started = time.process_time()
         with explained():  # batch normalisation communicates with the other processes, too
             loss, output, labels = self._loss()
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
         correct = [(values.argmax(-1) == labels).double().mean().item() for values in output[:2]]
-        shared = [loss.item(), *correct, float(stop), time.process_time() - started]
+        shared = [loss.item(), *correct, float(stop), time.process_time() - started, float(shorten)]
         mean = self.world.average(self.network, shared)
         if not math.isfinite(mean[0]):
             raise TrainingError(
@@ -132,6 +154,10 @@ class Trainer:
             self._warm = (self.step, self.cpu_seconds)
         if self.steps is None and self.step == PILOT_STEPS:
             self._plan(*self._warm)
+        if mean[5] > 0 and self.course is not None and not self.finished:
+            self.course = Course(self.course.planned, shortened_after=self.step)
+        before = 100 * mean[1] if self.accuracy is None else self.accuracy
+        self.accuracy = before + NEW_SHARE * (100 * mean[1] - before)
         return StepFigures(mean[0], 100 * mean[1], 100 * mean[2], current, mean[3] > 0)
 
     def _loss(self) -> tuple[Tensor, CapsOutput, Tensor]:
@@ -145,12 +171,14 @@ class Trainer:
             output: CapsOutput = self.network(views)
         if mixed:
             output = output.map(torch.Tensor.float)
-        progress = 0.0 if self.steps is None else (self.step + 1) / self.steps
+        progress = 0.0 if self.course is None else (self.course.position(self.step) + 1) / self.course.planned
         return config.objective(output, views, labels, degrees, progress), output, labels
 
     def _update(self) -> float:
         optimiser = self.config.optimiser
-        current = pace(optimiser, self.step, self.steps)
+        course = self.course
+        place, planned = (self.step, None) if course is None else (course.position(self.step), course.planned)
+        current = pace(optimiser, place, planned)
         for group in self.optimizer.param_groups:
             group["lr"], group["betas"] = current.rate, (current.beta, optimiser.betas[1])
         if optimiser.clip is not None:
@@ -164,11 +192,17 @@ class Trainer:
 
     def _plan(self, first: int, spent: float) -> None:
         """Convert the budget of CPU-minutes to steps; all processes follow the plan of the first."""
-        minutes = self.config.budget.minutes
-        assert minutes is not None
-        left = minutes * 60 * SAFETY - self.cpu_seconds
-        more = int(left / (self.cpu_seconds - spent) * (self.step - first))
-        self.steps = self.step + int(self.world.share(str(max(more, 0)).encode()))
+        budget, batch, images = self.config.budget, self.config.batch, len(self.sampler.data)
+        assert budget.most_minutes is not None
+        left = budget.most_minutes * 60 * SAFETY - self.cpu_seconds
+        speed = (self.step - first) / (self.cpu_seconds - spent)
+        more = int(left * speed)
+        if budget.up_to_minutes is not None:
+            more = min(more, math.ceil(enough_views(images) / batch) - self.step)
+        steps = self.step + int(self.world.share(str(max(more, 0)).encode()))
+        minutes = (self.cpu_seconds + (steps - self.step) / speed) / 60
+        self.plan = Plan(steps, steps * batch / images, minutes, steps * batch >= enough_views(images))
+        self.course = Course(steps)
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, except :meth:`numbers`."""
@@ -184,7 +218,15 @@ class Trainer:
 
     def numbers(self) -> dict[str, Any]:
         """The rest of the state."""
-        return {"step": self.step, "steps": self.steps, "cpu_seconds": self.cpu_seconds}
+        course = self.course
+        return {
+            "step": self.step,
+            "steps": self.steps,
+            "planned_steps": course and course.planned,
+            "shortened_after": course and course.shortened_after,
+            "cpu_seconds": self.cpu_seconds,
+            "training_accuracy": self.accuracy,
+        }
 
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
         """Continue from what :meth:`tensors` and :meth:`numbers` returned."""
@@ -206,7 +248,10 @@ class Trainer:
         torch.set_rng_state(tensors["random.cpu"])
         if "random.cuda" in tensors and self.world.device.type == "cuda":
             torch.cuda.set_rng_state(tensors["random.cuda"], self.world.device)
-        self.step, self.steps, self.cpu_seconds = numbers["step"], numbers["steps"], numbers["cpu_seconds"]
+        self.step, self.cpu_seconds = numbers["step"], numbers["cpu_seconds"]
+        planned = numbers.get("planned_steps", numbers["steps"])  # the first checkpoints had only those
+        self.course = None if planned is None else Course(planned, numbers.get("shortened_after"))
+        self.accuracy = numbers.get("training_accuracy")
 
 
 @torch.no_grad()

@@ -18,7 +18,7 @@ def train(
     preset: Annotated[str | None, _option(f"The network: {PRESETS}.", "steerable")] = None,
     out: Annotated[Path | None, _option("The folder to write to.", "runs/DATA-PRESET")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the training in --out, if there is one.")] = False,
-    minutes: Annotated[float | None, _option("CPU-minutes, over all processes.", 2.0)] = None,
+    minutes: Annotated[float | None, _option("CPU-minutes, over all processes.", "as many as help, at most 10")] = None,
     epochs: Annotated[float | None, _option("Epochs, instead of minutes.")] = None,
     steps: Annotated[int | None, _option("Steps, instead of minutes.")] = None,
     processes: Annotated[int, typer.Option(min=1, help="Processes on this machine, one thread each.")] = 1,
@@ -37,7 +37,9 @@ def train(
         _option("Whether an object and its mirror image may be different classes.", "distinguish"),
     ] = None,
     upright: Annotated[bool, typer.Option("--upright", help="Train on the images without rotating them.")] = False,
-    balance: Annotated[bool, typer.Option("--balance", help="Repeat the images of rarer classes.")] = False,
+    balance: Annotated[
+        bool, typer.Option("--balance", help="Repeat the images of rarer classes until all are equally frequent.")
+    ] = False,
     size: Annotated[
         int | None,
         typer.Option(min=1, help="The side of the images in pixels.", show_default="32, for folders near theirs"),
@@ -49,5 +51,6 @@ def train(
 ) -> None:
     """Train a network. Ctrl-C saves; --resume continues.
 
-    `equicaps train digits --minutes 2` is a first training in two minutes.
+    `equicaps train digits --minutes 2` is a first training in two minutes. Without minutes, epochs or steps it trains
+    as long as that helps, at most for 10 CPU-minutes.
     """
