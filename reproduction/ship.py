@@ -73,7 +73,7 @@ def ship(name: str, console: Console) -> None:
 
 def _figures(network: GroupCapsNet, test: Dataset) -> dict[str, int | float]:
     any_angle, upright = AnyAngle(test)(network), AsTheyAre(test)(network)
-    changes = exactness(network, test.images)
+    changes = exactness(network, test.images[:])
     figures = {
         "accuracy_upright": upright["accuracy"],
         "accuracy_any_angle": any_angle["accuracy"],

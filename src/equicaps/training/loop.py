@@ -227,9 +227,9 @@ class _Run:
     def _zeros(self) -> list[float]:
         """The angles that the network gives to upright images, here some training images, prepared for prediction."""
         some = self.data.some(self.config.intervals.evaluation_images)
-        ready = fit(some.images, ImageFormat(some.images.shape[1], self.config.model.image_size, self._frame()))
+        to = ImageFormat(some.images.shape[1], self.config.model.image_size, self._frame())
         network = on_cpu(self.trainer.best.eval())
-        return class_zeros(network, ready, some.labels, classes=len(some.classes))
+        return class_zeros(lambda images: network(fit(images, to)), some.images, some.labels, classes=len(some.classes))
 
     def _content(self) -> dict[str, Any]:
         return {"config": self.config.to_dict(), "data": describe_data(self.data), "classes": list(self.data.classes),

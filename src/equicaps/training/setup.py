@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from equicaps.data import Dataset
 from equicaps.data.by_name import NAMES, load_training_splits, survey
+from equicaps.data.reduced import Watch
 from equicaps.images import Augmentation
 from equicaps.models import PRESETS, Architecture, GroupCapsNet
 from equicaps.models.sizes import legal_sizes
@@ -32,7 +33,7 @@ class Setup:
     evaluation: Evaluation
 
 
-def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
+def set_up(data: str, config: TrainConfig, *, balance: bool, watch: Watch | None = None) -> Setup:
     """Load a data set, or a folder of images, and build a network for it.
 
     With two views of each image, they are rotated by any angle; single views are not rotated. A tenth of the training
@@ -43,9 +44,10 @@ def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
         data: the name of a data set, or a folder of classes.
         config: the settings; the number of classes and channels is taken from the data.
         balance: repeat the images of rarer classes.
+        watch: is called while the images of a folder are decoded, see :func:`load_folder`.
     """
     side = config.model.image_size
-    training, held_out = load_training_splits(data, size=side)
+    training, held_out = load_training_splits(data, size=side, watch=watch)
     test: Evaluation = AnyAngle(held_out, side)
     count = min(len(training) // 10, config.intervals.evaluation_images or len(training))
     rest, watched = training.hold_back(count)
