@@ -40,8 +40,8 @@ MUTANTS = (
         ("data/test_dataset.py",),
         (
             "images with NaN accepted",
-            "if not all(math.isfinite(value) for value in self.value_range()):",
-            "if any(math.isinf(value) for value in self.value_range()):",
+            "not all(math.isfinite(value) for value in self.value_range()):",
+            "any(math.isinf(value) for value in self.value_range()):",
         ),
         (
             "a label too many",
