@@ -72,7 +72,7 @@ def _accuracies(
     """The accuracy on the digits rotated by each of the angles; quarter turns only move pixels."""
     found = []
     for angle in results.track(angles, what):
-        images = rotate(digits.images, torch.full((len(digits),), float(angle)), SIZE)
+        images = rotate(digits.images[:], torch.full((len(digits),), float(angle)), SIZE)
         found.append(AsTheyAre(replace(digits, images=images))(network)["accuracy"])
     return found
 
@@ -84,5 +84,5 @@ def _deviations(network: GroupCapsNet, results: Results, name: str) -> Record:
     before = {"upright": torch.zeros(len(digits)), "turned": angles}  # the names in all records so far
     found = {}
     for kind in results.track(list(before), f"{name}, changes under quarter turns"):
-        found[kind] = deviations(network, rotate(digits.images, before[kind], SIZE))._asdict()
+        found[kind] = deviations(network, rotate(digits.images[:], before[kind], SIZE))._asdict()
     return found

@@ -115,7 +115,7 @@ def measure(results: Results, root: Path | None) -> Record:
                 **_described(training, _record(training, results, root)),
                 "method": method,
                 "parameters": model.network.parameter_counts()[0],
-                "test": answers(model.network, test.images),
+                "test": answers(model.network, test.images[:]),
             }
             poses = {"axes": compare_with_moments(model.predict, valid, test)} if method == "steerable" else {}
             runs.append(run | poses)

@@ -31,10 +31,13 @@ def compare_with_moments(predict: Predict, valid: Dataset, test: Dataset) -> Rec
     For each predicted class and kind of angle one offset is fitted on the validation sources: a pose rotates with the
     image, but nothing fixes the direction that it counts from.
     """
-    fitted, found = predict(valid.images), predict(test.images)
+    fitted, found = predict(valid.images[:]), predict(test.images[:])
     references = {}
     for kind, period in PERIODS.items():
-        (reference, known), (expected, chosen) = _from_moments(kind, valid.images), _from_moments(kind, test.images)
+        (reference, known), (expected, chosen) = (
+            _from_moments(kind, valid.images[:]),
+            _from_moments(kind, test.images[:]),
+        )
         known, chosen = known & fitted.angles.isfinite(), chosen & found.angles.isfinite()
         classes = len(test.classes)
         offsets = fit_offsets(fitted.labels, fitted.angles, reference, known, classes=classes, period=period)
@@ -48,7 +51,7 @@ def compare_with_moments(predict: Predict, valid: Dataset, test: Dataset) -> Rec
             "poses": [_rounded(value) for value in (corrected % 360).tolist()],
             "expected": [_rounded(value) for value in expected.where(chosen, torch.nan).tolist()],
         }
-    elongated = _from_moments("axis", test.images)[1]
+    elongated = _from_moments("axis", test.images[:])[1]
     return {
         **references,
         "predicted": as_digits(found.labels),
@@ -86,11 +89,11 @@ def rotation_curve(
     predict: Predict, data: Dataset, elongated: Bool[Tensor, " n"], angles: Sequence[float]
 ) -> list[Record]:
     """What rotating all images by each of the angles does to predictions, poses and axes."""
-    before, axis, each = predict(data.images), _from_moments("axis", data.images)[0], torch.arange(len(data))
+    before, axis, each = predict(data.images[:]), _from_moments("axis", data.images[:])[0], torch.arange(len(data))
     curve = []
     for degrees in angles:
         by = torch.full((len(data),), degrees)
-        images = rotate(data.images, by)
+        images = rotate(data.images[:], by)
         after = predict(images)
         poses = [found.output.poses[each, before.labels] for found in (before, after)]
         errors = pose_errors(poses[0], poses[1], by)[elongated]

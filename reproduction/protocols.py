@@ -50,7 +50,7 @@ def quick_digits() -> Dataset:
 
 def padded(data: Dataset) -> Dataset:
     """The data with a black margin around the images, up to :data:`SIZE`."""
-    return replace(data, images=pad_to(data.images, SIZE, SIZE))
+    return replace(data, images=pad_to(data.images[:], SIZE, SIZE))
 
 
 def _first_50k() -> Dataset:

@@ -75,7 +75,7 @@ def ship(name: str, console: Console) -> None:
         "command": f"python -m reproduction ship {name}",
         **({} if network.body.config.poses else {"convention": NO_POSES}),
     }
-    if unseen and (errors := measure_errors(PoseModel(network, Card.of(name, card)), unseen.images)):
+    if unseen and (errors := measure_errors(PoseModel(network, Card.of(name, card)), unseen.images[:])):
         card["angle_errors"] = asdict(errors)
         card["figures"] |= _coverage(PoseModel(network, Card.of(name, card)), mnist("test"))
     save_model(WEIGHTS / f"{name}.safetensors", network, card)
@@ -86,7 +86,7 @@ def ship(name: str, console: Console) -> None:
 def _coverage(model: PoseModel, test: Dataset) -> dict[str, float]:
     """The percentage of test digits, rotated at random, whose angle is no further off than stated; also by thirds."""
     degrees = 360 * torch.rand(len(test), generator=torch.Generator().manual_seed(1))
-    found, off = deviations(model, test.images, degrees)
+    found, off = deviations(model, test.images[:], degrees)
     assert found.angle_error is not None
     within, order = (off <= found.angle_error).double() * 100, found.angle_error.argsort()
     thirds = zip(("smallest", "middle", "largest"), within[order].chunk(3), strict=True)
@@ -99,7 +99,7 @@ def _coverage(model: PoseModel, test: Dataset) -> dict[str, float]:
 
 def _figures(network: GroupCapsNet, test: Dataset) -> dict[str, int | float]:
     any_angle, upright = AnyAngle(test)(network), AsTheyAre(test)(network)
-    changes = exactness(network, test.images)
+    changes = exactness(network, test.images[:])
     figures = {
         "accuracy_upright": upright["accuracy"],
         "accuracy_any_angle": any_angle["accuracy"],

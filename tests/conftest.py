@@ -19,7 +19,23 @@ torch.set_num_threads(1)
 settings.register_profile("equicaps", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("equicaps")
 
+from equicaps._cache import cache_folder  # noqa: E402 # after the hook
+
 SHAPES = ((), (4,), (2, 3))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The user's cache, but for the images of folders, of which the tests have many that are gone soon."""
+    mine = cache_folder()
+    (mine / "kernels").mkdir(mode=0o700, parents=True, exist_ok=True)
+    cache = tmp_path_factory.mktemp("cache")
+    for entry in mine.iterdir():
+        if entry.name != "folders":
+            (cache / entry.name).symlink_to(entry)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EQUICAPS_CACHE", str(cache))
+        yield
 
 
 @pytest.fixture(autouse=True)

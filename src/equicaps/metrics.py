@@ -1,8 +1,8 @@
 """Metrics: the accuracy of both outputs, the pose error, and the exactness under quarter turns and mirroring."""
 
 import math
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -21,6 +21,14 @@ UNDEFINED = 180.0
 
 Network = Callable[[Tensor], CapsOutput]
 R = TypeVar("R")
+
+
+@runtime_checkable
+class Batches(Protocol):
+    """Images that can be taken some at a time: a tensor, or images in a file."""
+
+    def split(self, size: int, /) -> Iterable[Tensor]:
+        """All images, at most ``size`` at a time."""
 
 
 class Accuracy(NamedTuple):
@@ -110,7 +118,7 @@ def pose_errors(
 @torch.no_grad()
 def class_zeros(
     network: Network,
-    images: Float[Tensor, "n channels height width"],
+    images: Batches,
     labels: Int[Tensor, " n"],
     *,
     classes: int,
@@ -209,7 +217,7 @@ def on_cpu(network: nn.Module) -> Network:
     return answer
 
 
-def check_not_empty(where: str, images: Tensor) -> None:
+def check_not_empty(where: str, images: Sized) -> None:
     """Raise if there are no images to measure on."""
     if not len(images):
         raise ValueError(f"{where}: there are no images to measure on; pass at least one.")

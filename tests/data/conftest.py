@@ -5,10 +5,10 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _nowhere(monkeypatch, tmp_path):
+def _nowhere(monkeypatch, tmp_path_factory):
     """No data folder, an empty cache, no network: a test that needs one of them says so."""
     monkeypatch.delenv("EQUICAPS_DATA", raising=False)
-    monkeypatch.setenv("EQUICAPS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("EQUICAPS_CACHE", str(tmp_path_factory.mktemp("data") / "cache"))
     monkeypatch.setenv("EQUICAPS_OFFLINE", "1")
 
 

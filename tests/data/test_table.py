@@ -25,7 +25,7 @@ def test_a_list_gives_the_images_and_labels_that_it_names(table):
     assert train.classes == test.classes == ("even", "odd")
     assert len(train) + len(test) == 8
     for data in (train, test):
-        levels = (data.images[:, 0, 4, 4] * 255).round().int()
+        levels = (data.images[:][:, 0, 4, 4] * 255).round().int()
         assert ((levels // 10) % 2 == data.labels).all()
     assert "columns ignored: 'weight'" in train.note
     assert (survey(str(table)).images, survey(str(table)).side) == (len(train), 8)

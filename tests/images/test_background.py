@@ -138,7 +138,7 @@ def test_the_background_of_a_folder_is_found_and_kept_in_padding(tmp_path, paper
         Image.new("L", (24, 6), paper - number % 3).save(path)
     train, test = load_folder(tmp_path / "strips", size=24)
     assert train.background == test.background == expected
-    assert (train.images - paper / 255).abs().max() < 0.01
+    assert (train.images[:] - paper / 255).abs().max() < 0.01
 
 
 def test_regenerated_sets_have_the_background_of_their_source():

@@ -114,6 +114,8 @@ class Reader:
 
 TENSORS = ("tensor", "upright", "canonicalizer")
 """Readers that hand a tensor to the model."""
+STORED = ("load_folder", "audit", "export")
+"""Readers of images that were rounded to bytes when they were stored; a value half-way goes either way."""
 READERS = [name for name in vars(Reader) if not name.startswith("_")]
 
 
@@ -134,19 +136,21 @@ def readers(tmp_path):
     return {name: getattr(reader, name) for name in READERS}
 
 
-def check_alike(actual, expected, model, array):
+def check_alike(actual, expected, model, array, name):
     where = f"{array.shape} {array.dtype} for {model.format}"
-    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6, msg=lambda text: f"{where}: {text}")
+    atol = 1 / 255 + 1e-6 if name in STORED else 1e-6
+    torch.testing.assert_close(actual, expected, rtol=0, atol=atol, msg=lambda text: f"{where}: {text}")
 
 
-def check_quarter_turns(read, model, array):
+def check_quarter_turns(name, readers, model, array):
     """prepare(R x) = R prepare(x) for all three quarter turns R."""
+    read = readers[name]
     prepared = read(model, array)
     assert prepared.shape == (1, model.format.channels, 32, 32)
     for quarters in (1, 2, 3):
         expected = torch.rot90(prepared, quarters, (-2, -1))
         assert array.shape[0] == 1 or not torch.allclose(expected, prepared, atol=0.01)
-        check_alike(read(model, np.rot90(array, quarters)), expected, model, array)
+        check_alike(read(model, np.rot90(array, quarters)), expected, model, array, name)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -154,7 +158,7 @@ def check_quarter_turns(read, model, array):
 def test_preparing_commutes_with_quarter_turns(readers, models, name, kind):
     for size in SIZES:
         for model in models:
-            check_quarter_turns(readers[name], model, image(kind, size))
+            check_quarter_turns(name, readers, model, image(kind, size))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -165,7 +169,7 @@ def test_every_reader_prepares_an_image_as_a_prediction_does(readers, models, na
             if size == (32, 32) and name in TENSORS:
                 continue  # prepared already
             array = image(kind, size)
-            check_alike(readers[name](model, array), readers["numpy"](model, array), model, array)
+            check_alike(readers[name](model, array), readers["numpy"](model, array), model, array, name)
 
 
 def test_only_a_tensor_of_the_networks_shape_counts_as_prepared(models):
@@ -195,8 +199,8 @@ def test_floor_margins_would_be_noticed(readers, models, name, monkeypatch):
     monkeypatch.setattr(road, "resized", resized_with_floor_margins)
     for size in ODD:
         with pytest.raises(AssertionError, match="not close"):
-            check_quarter_turns(readers[name], models[0], image("grey", size))
-    check_quarter_turns(readers[name], models[0], image("grey", (41, 29)))
+            check_quarter_turns(name, readers, models[0], image("grey", size))
+    check_quarter_turns(name, readers, models[0], image("grey", (41, 29)))
 
 
 def test_another_reader_would_be_noticed(models):

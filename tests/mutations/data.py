@@ -20,7 +20,15 @@ MUTANTS = (
         ("division by the place of the folder", "_drawn(seed, _shown(file, root))", "_drawn(seed, file)"),
         ("copies of test images stay in training", "for part in reversed(parts):", "for part in parts:"),
         ("classes not sorted", "for entry in sorted(folder.iterdir())", "for entry in folder.iterdir()"),
-        ("size of the shorter sides", "median_low(sorted(max(pair)", "median_low(sorted(min(pair)"),
+        ("size of the shorter sides", "median_low(sorted(max(image_size", "median_low(sorted(min(image_size"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/reduced.py",
+        ("data/test_reduced.py",),
+        ("stored images of changed files", "return found.st_size, found.st_mtime_ns", "return 0, 0"),
+        ("damaged images believed", "if zlib.crc32(text, checksum) == expected else", "if text else"),
+        ("files in motion trusted", 'not (found["settled"] or fresh)', 'not (found["key"] or fresh)'),
+        ("images of 16 bits as bytes", "np.uint16 if any(header.deep", "np.uint8 if any(header.deep"),
     ),
     *mutants_of(
         "src/equicaps/data/by_name.py",
@@ -32,8 +40,8 @@ MUTANTS = (
         ("data/test_dataset.py",),
         (
             "images with NaN accepted",
-            "if not all(math.isfinite(value) for value in self.value_range()):",
-            "if any(math.isinf(value) for value in self.value_range()):",
+            "not all(math.isfinite(value) for value in self.value_range()):",
+            "any(math.isinf(value) for value in self.value_range()):",
         ),
         (
             "a label too many",
@@ -46,6 +54,15 @@ MUTANTS = (
             "self.take(slice(count))",
         ),
         ("balanced classes of different sizes", "max(1, size)))[:wanted]", "max(1, size)))"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/dataset.py",
+        ("data/test_reduced.py",),
+        (
+            "parts of a folder in memory",
+            "self.images.chosen(which) if isinstance(self.images, StoredImages) else self.images[which]",
+            "self.images[which]",
+        ),
     ),
     *mutants_of(
         "src/equicaps/data/idx.py",

@@ -63,7 +63,7 @@ def test_large_images_are_reduced_to_what_the_budget_can_pay_for(tmp_path, minut
 def test_images_are_never_enlarged(tmp_path):
     made = set_up(folder_of(tmp_path, 6, (20, 20)), config(1), balance=False)
     assert made.data.images.shape[-1] == 20
-    views, _ = made.augmentation(made.data.images, torch.Generator())
+    views, _ = made.augmentation(made.data.images[:], torch.Generator())
     assert views.shape[-1] == made.config.model.image_size == 32
 
 

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from equicaps.cli.progress import reading_bar
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import new_file, show_json, write
 from equicaps.data.by_name import load_test_split
@@ -24,7 +25,8 @@ def audit(checkpoint: str, data: str, images: int, step: int, out: Path | None, 
     console = Console(stderr=True)
     with settings_reported(console):
         model = load(checkpoint)
-        chosen = load_test_split(data, model.format).some(images)
+        with reading_bar(console) as watch:
+            chosen = load_test_split(data, model.format, watch=watch).some(images)
         targets = [new_file(out / name, force=force) for name in ("audit.json", "audit.png")] if out else []
         if targets:
             try:

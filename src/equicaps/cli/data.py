@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from equicaps.cli.progress import reading_bar
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import show_json
 from equicaps.data import Dataset, cache_folder, load_folder
@@ -27,7 +28,8 @@ def data(name: str | None, as_json: bool) -> None:
         if name not in CATALOGUE:
             if not Path(name).is_dir() and not is_table(Path(name)):
                 raise UsageError(f"{name!r} is neither a data set ({', '.join(CATALOGUE)}) nor a folder of images.")
-            sets = list(load_folder(name))
+            with reading_bar(console) as watch:
+                sets = list(load_folder(name, watch=watch))
     with reported(console):
         try:
             if name in CATALOGUE:

@@ -7,6 +7,7 @@ from typing import Literal
 import typer
 from rich.console import Console
 
+from equicaps.cli.progress import reading_bar
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import new_file, show_json, write
 from equicaps.data import Dataset
@@ -28,7 +29,8 @@ def export(
     console = Console(stderr=True)
     with settings_reported(console):
         model = load(checkpoint)
-        chosen = load_test_split(data, model.format).some(images)
+        with reading_bar(console) as watch:
+            chosen = load_test_split(data, model.format, watch=watch).some(images)
         target = new_file(out or Path(f"{model.card.name}{'.onnx' if to == 'onnx' else '.pt2'}"), force=force)
     with reported(console), console.status("exporting"):
         content, comparison = export_model(model, to, chosen)

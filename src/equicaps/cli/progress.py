@@ -1,14 +1,41 @@
-"""A progress bar for a training."""
+"""Progress bars for a training, and for the images that it reads."""
 
-from collections.abc import Callable, Mapping
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
+from equicaps.data.reduced import Watch
 from equicaps.training import Progress
 from equicaps.training.plan import Plan
+
+PATIENCE = 5.0
+"""After so many seconds a bar shows how many images have been read."""
+
+
+@contextlib.contextmanager
+def reading_bar(console: Console) -> Iterator[Watch]:
+    """A bar, on a terminal, for images that are read for the first time, if there are so many that it takes time."""
+    bars = Bars(
+        TextColumn("reading images"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+        console=console, transient=True, disable=not console.is_terminal,
+    )  # fmt: skip
+    task, started = bars.add_task("", total=None), time.monotonic()
+
+    def watch(done: int, images: int) -> None:
+        bars.update(task, completed=done, total=images)
+        if time.monotonic() - started > PATIENCE:
+            bars.start()
+
+    try:
+        yield watch
+    finally:
+        if bars.live.is_started:
+            bars.stop()
 
 
 class TimeLeft(TextColumn):

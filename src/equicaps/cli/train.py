@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from equicaps.cli.processes import first_process_reports, is_first, launch
-from equicaps.cli.progress import TrainingBar, describe
+from equicaps.cli.progress import TrainingBar, describe, reading_bar
 from equicaps.cli.reporting import FAILED, reported, settings_reported
 from equicaps.cli.training_words import advise, describe_budget, describe_plan, show_confusion
 from equicaps.data import Dataset
@@ -96,8 +96,8 @@ def train(
                 raise typer.Exit(launch(processes))
             finally:
                 console.show_cursor()  # a process that was killed has left it hidden
-    with settings_reported(console):
-        setup = set_up(data, config, balance=balance)
+    with settings_reported(console), reading_bar(console) as watch:
+        setup = set_up(data, config, balance=balance, watch=watch)
     _describe(console, setup, out, size)
     watched = isinstance(setup.evaluation, LookOnce)
     describe_later = partial(describe_plan, budget=setup.config.budget, watched=watched)

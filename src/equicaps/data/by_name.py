@@ -1,10 +1,12 @@
 """The images for a command: a data set by its name, or a folder of images."""
 
 from pathlib import Path
+from typing import Literal
 
 from equicaps.data.catalogue import CATALOGUE
 from equicaps.data.dataset import Dataset
 from equicaps.data.folder import Splits, Survey, is_table, load_folder, survey_folder
+from equicaps.data.reduced import Watch
 from equicaps.errors import NotFoundError
 from equicaps.images import ImageFormat
 
@@ -12,17 +14,18 @@ NAMES = ("digits", "mnist", "galaxies")
 """The data sets that the commands know; the others of the catalogue serve the paper's protocols."""
 
 
-def load_training_splits(data: str, *, size: int) -> Splits:
+def load_training_splits(data: str, *, size: int, watch: Watch | None = None) -> Splits:
     """The images to train on and those to evaluate on; the validation split, where there is one, spares the test split.
 
     Args:
         data: one of :data:`NAMES`, or a folder of classes.
         size: the largest side of a folder's images, which are reduced to it but never enlarged.
+        watch: see :func:`load_folder`.
     """
     if data in NAMES:
         entry = CATALOGUE[data]
         return Splits(entry.load("train"), entry.load("valid" if "valid" in entry.parts else "test"))
-    return load_folder(_folder(data), size=min(size, survey(data).side))
+    return load_folder(_folder(data), size=min(size, survey(data).side), watch=watch)
 
 
 def survey(data: str) -> Survey:
@@ -30,16 +33,18 @@ def survey(data: str) -> Survey:
     return survey_folder(_folder(data))
 
 
-def load_test_split(data: str, to: ImageFormat) -> Dataset:
+def load_test_split(data: str, to: ImageFormat, *, watch: Watch | None = None) -> Dataset:
     """The images to test on.
 
     Args:
         data: one of :data:`NAMES`, or a folder of classes.
         to: the format of a folder's images: that of the model, so that they are prepared as for a prediction.
+        watch: see :func:`load_folder`.
     """
     if data in NAMES:
         return CATALOGUE[data].load("test")
-    return load_folder(_folder(data), size=to.size, frame=to.frame, channels=3 if to.channels == 3 else 1).test
+    channels: Literal[1, 3] = 3 if to.channels == 3 else 1
+    return load_folder(_folder(data), size=to.size, frame=to.frame, channels=channels, watch=watch).test
 
 
 def _folder(data: str) -> Path:

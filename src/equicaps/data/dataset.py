@@ -10,6 +10,7 @@ from torch import Tensor
 
 from equicaps.errors import UsageError
 from equicaps.images.background import Background
+from equicaps.images.stored import StoredImages
 
 DIGITS = tuple("0123456789")
 FEWEST_TO_SHARE = 5
@@ -22,7 +23,7 @@ class Dataset:
 
     Attributes:
         name: what the data are, with their split; the names of data made here contain the word *regenerated*.
-        images: all of one size.
+        images: all of one size; those of a folder stay in a file, see :class:`StoredImages`.
         labels: positions in ``classes``.
         classes: the names of the classes.
         note: what was done to the images on loading, if anything.
@@ -30,7 +31,7 @@ class Dataset:
     """
 
     name: str
-    images: Float[Tensor, "n channels height width"]
+    images: Float[Tensor, "n channels height width"] | StoredImages
     labels: Int[Tensor, " n"]
     classes: tuple[str, ...]
     note: str = ""
@@ -44,7 +45,7 @@ class Dataset:
                 f"{self.name}: labels must be 0 to {len(self.classes) - 1} (there are {len(self.classes)} classes), "
                 f"but range from {int(self.labels.min())} to {int(self.labels.max())}."
             )
-        if not all(math.isfinite(value) for value in self.value_range()):
+        if isinstance(self.images, Tensor) and not all(math.isfinite(value) for value in self.value_range()):
             wrong = (~self.images.isfinite()).flatten(1).any(1).nonzero().flatten().tolist()
             raise UsageError(
                 f"{self.name}: pixels must be finite, but {len(wrong)} of {len(self)} images contain NaN or infinity, "
@@ -52,7 +53,9 @@ class Dataset:
             )
 
     def value_range(self) -> tuple[float, float]:
-        """The smallest and the largest value of all pixels; zeros if there are none."""
+        """The smallest and the largest value of all pixels; zeros if there are none; 0 and 1 of stored images."""
+        if isinstance(self.images, StoredImages):
+            return 0.0, 1.0
         if not self.images.numel():
             return 0.0, 0.0
         low, high = self.images.aminmax()  # NaN if there is one; fifty times faster than isfinite
@@ -67,7 +70,8 @@ class Dataset:
 
     def take(self, which: slice | Sequence[int] | Int[Tensor, " m"]) -> "Dataset":
         """The chosen images, under the same name."""
-        return replace(self, images=self.images[which], labels=self.labels[which])
+        images = self.images.chosen(which) if isinstance(self.images, StoredImages) else self.images[which]
+        return replace(self, images=images, labels=self.labels[which])
 
     def some(self, count: int | None) -> "Dataset":
         """At most ``count`` images, spread over the set and always the same ones; all of them for None.

@@ -8,14 +8,13 @@ from statistics import median_low
 from typing import Literal, NamedTuple
 
 import torch
-from torch import Tensor
 
 from equicaps._checks import is_printable
 from equicaps.data.dataset import Dataset
+from equicaps.data.reduced import Side, Watch, reduced
 from equicaps.data.table import read_table
 from equicaps.errors import NotFoundError, UsageError
-from equicaps.images.background import Background, background_of, brightness
-from equicaps.images.preparation import ImageFormat, fit, with_channels
+from equicaps.images.background import background_of
 
 Files = Mapping[str, Sequence[Path]]
 """The image files of every class."""
@@ -42,11 +41,9 @@ class Survey(NamedTuple):
 
 def survey_folder(path: str | Path) -> Survey:
     """Count the training images of :func:`load_folder` and measure their sizes, without decoding any."""
-    from equicaps.images.decode import image_size
-
     parts, _, _ = _parts(Path(path).expanduser(), TEST_FRACTION, 0)
-    sizes = [max(image_size(file)) for files in parts["train"].values() for file in files]
-    return Survey(len(sizes), median_low(sorted(sizes)))
+    found = [file for files in parts["train"].values() for file in files]
+    return Survey(len(found), _median_side(found))
 
 
 def load_folder(
@@ -57,6 +54,7 @@ def load_folder(
     channels: Literal[1, 3] | None = None,
     test_fraction: float = TEST_FRACTION,
     seed: int = 0,
+    watch: Watch | None = None,
 ) -> Splits:
     """Images in class folders: ``DATA/train/cat/*.png`` and ``DATA/test/cat/*.png``, or ``DATA/cat/*.png``; or a list.
 
@@ -65,6 +63,10 @@ def load_folder(
     The classes are the names of the folders, sorted. Without a folder ``test``, each class is divided by a hash of the
     seed and the file's name, so that adding images does not move others between training and test. Images are padded
     to squares and resized exactly as for a prediction; ``note`` of the result says what was done. Reading needs Pillow.
+
+    Images are decoded once and kept, reduced, in the cache (see :mod:`equicaps.data.reduced`), from where they are read
+    when they are needed: any number of them takes little memory. Values are rounded to multiples of 1/255, or of
+    1/65535 if any image has 16 bits.
 
     Hidden files and folders (``.ipynb_checkpoints``) are ignored. Files of a class that have the same bytes are read
     once, for the test set if one of them is there; the same image in another encoding is not noticed.
@@ -76,8 +78,10 @@ def load_folder(
         channels: 1 for grey, 3 for colour; by default colour if any image has colours.
         test_fraction: approximate fraction of each class for the test set; both sets get at least one image.
         seed: determines the division.
+        watch: is called with how many images have been decoded and how many there are, unless the cache has them.
 
     Raises:
+        FileError: the cache cannot be written; the message says why.
         DamagedFileError: an image cannot be read, or is too large to be read safely; the message names it.
         UsageError: something is wrong with the folders or the list; the message says what.
     """
@@ -95,12 +99,19 @@ def load_folder(
         raise UsageError(f"the name of the folder {name!r} has characters that cannot be printed; rename it.")
     parts, how, remarks = _parts(folder, test_fraction, seed)
     classes = tuple(parts["train"])
-    images, labels, note, background = _read(parts, classes, size, frame, channels)
+    files = sorted({file for part in parts.values() for named in part.values() for file in named})
+    side = size or _median_side(files)
+    found = reduced(folder, files, Side(channels, side, frame or side), watch)
+    note, background = _note(found.sizes, side, found.images.shape[1]), background_of(found.brightnesses)
     if ignored := 0 if is_table(folder) else _ignored(folder):
         remarks.append(f"{ignored} files ignored that are not images")
     note = "; ".join((note, *remarks))
-    names = {part: f"{name} ({part}{how})" for part in parts}
-    return Splits(*(Dataset(names[part], images[part], labels[part], classes, note, background) for part in parts))
+    places, sets = {file: place for place, file in enumerate(files)}, []
+    for part, named in parts.items():
+        images = found.images.chosen([places[file] for entry in classes for file in named[entry]])
+        labels = torch.tensor([label for label, entry in enumerate(classes) for _ in named[entry]])
+        sets.append(Dataset(f"{name} ({part}{how})", images, labels, classes, note, background))
+    return Splits(*sets)
 
 
 def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Files], str, list[str]]:
@@ -242,37 +253,17 @@ def _ignored(folder: Path) -> int:
     return sum(file.suffix.lower() not in IMAGE_SUFFIXES for file in _files(folder))
 
 
-def _read(
-    parts: dict[str, Files], classes: tuple[str, ...], size: int | None, frame: int | None, channels: int | None
-) -> tuple[dict[str, Tensor], dict[str, Tensor], str, Background | None]:
+def _median_side(files: Sequence[Path]) -> int:
+    """The median of the longer sides, by the headers."""
     from equicaps.images.decode import image_size
 
-    files = {part: [file for name in classes for file in parts[part][name]] for part in parts}
-    sizes = [image_size(file) for part in files.values() for file in part]
-    side = size or median_low(sorted(max(pair) for pair in sizes))
-    backgrounds: list[Tensor] = []
-    to = (channels, side, frame or side)
-    fitted = {part: [_fitted(file, *to, backgrounds) for file in files[part]] for part in files}
-    depth = channels or max(image.shape[1] for part in fitted.values() for image in part)
-    images = {part: torch.cat([with_channels(image, depth) for image in fitted[part]]) for part in fitted}
-    labels = {
-        part: torch.tensor([label for label, name in enumerate(classes) for _ in parts[part][name]]) for part in parts
-    }
-    return images, labels, _note(sizes, side, "colour" if depth == 3 else "grey"), background_of(torch.cat(backgrounds))
+    return median_low(sorted(max(image_size(file)) for file in files))
 
 
-def _fitted(file: Path, channels: int | None, side: int, frame: int, backgrounds: list[Tensor]) -> Tensor:
-    """One image, prepared as for a prediction, by default in its own colours; appends its background's brightness."""
-    from equicaps.images.decode import read_pixels
-
-    image = read_pixels(file).unsqueeze(0)
-    backgrounds.append(brightness(image))
-    return fit(image, ImageFormat(channels or image.shape[1], side, frame))
-
-
-def _note(sizes: Sequence[tuple[int, int]], side: int, colours: str) -> str:
+def _note(sizes: Sequence[tuple[int, int]], side: int, channels: int) -> str:
     """How many images of both splits were resized, to which size and from which."""
     count, changed = len(sizes), [pair for pair in sizes if pair != (side, side)]
+    colours = "colour" if channels == 3 else "grey"
     if not changed:
         return f"{count} {colours} images in all, {side}x{side}, unchanged"
     by_area = sorted(set(changed), key=lambda pair: (pair[0] * pair[1], pair))

@@ -50,7 +50,7 @@ def regenerate_mnist_rot(
     part = _SPLITS.index(split)
     chosen, angles = order.split(list(counts))[part], degrees.split(list(counts))[part]
     rotated = [
-        rotate(_pick(mnist_train.images, mnist_test.images, which), angle, interpolation="bicubic")
+        rotate(_pick(mnist_train.images[:], mnist_test.images[:], which), angle, interpolation="bicubic")
         for which, angle in zip(chosen.split(_AT_ONCE), angles.split(_AT_ONCE), strict=True)
     ]
     labels = _pick(mnist_train.labels, mnist_test.labels, chosen)

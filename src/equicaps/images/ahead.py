@@ -10,6 +10,9 @@ from typing import TypeVar
 S = TypeVar("S")
 T = TypeVar("T")
 
+PIXELS = 16_000_000
+"""How many pixels are decoded at once, at up to 12 bytes each; a larger image is decoded alone."""
+
 
 def ahead(function: Callable[[S], T], items: Iterable[S], *, workers: int, limit: int) -> Iterator[T]:
     """Yield ``function(item)`` for each item, in order; threads compute up to ``limit`` results before they are needed.
@@ -36,6 +39,16 @@ class Room:
         self.size = size
         self._free = size
         self._changed = threading.Condition()
+        self._alone = ThreadPoolExecutor(1)
+
+    def run(self, amount: int, function: Callable[[], T]) -> T:
+        """Call a function that needs so much space.
+
+        What is larger than all of it is always done by the same thread, because every thread keeps some of the memory
+        that it once used.
+        """
+        with self.taken(amount):
+            return self._alone.submit(function).result() if amount > self.size else function()
 
     @contextlib.contextmanager
     def taken(self, amount: int) -> Iterator[None]:

@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -92,6 +93,25 @@ def _images_below(folder: Path) -> Iterator[Path]:
             yield from _images_below(folder / name)
         else:
             yield folder / name
+
+
+class Header(NamedTuple):
+    """What the header of a file says about its image."""
+
+    width: int
+    height: int
+    channels: int
+    """1 if the image cannot have colours, otherwise 3."""
+    deep: bool
+    """Whether it has 16 bits."""
+
+
+def image_header(path: Path) -> Header:
+    """Read the header of a file."""
+    with _explained(path), _opened(path) as picture:
+        deep = picture.mode.startswith("I")
+        grey = deep or (picture.mode in ("1", "L") and "transparency" not in picture.info)
+        return Header(*picture.size, 1 if grey else 3, deep)
 
 
 def image_size(source: str | Path | bytes) -> tuple[int, int]:

@@ -16,13 +16,15 @@ from torch import Tensor
 
 from equicaps.images.background import Background, as_known, on_black_or_white
 from equicaps.images.resizing import as_floats, resized
+from equicaps.images.stored import StoredImages
 from equicaps.models.sizes import pad_to
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-ImageLike: TypeAlias = Union[str, Path, bytes, "Image", NDArray[Any], Tensor]
-"""The path or content of a file, a Pillow image, an array or a tensor; arrays and tensors may hold a batch."""
+ImageLike: TypeAlias = Union[str, Path, bytes, "Image", NDArray[Any], Tensor, StoredImages]
+"""The path or content of a file, a Pillow image, an array or a tensor; arrays and tensors may hold a batch, as do the
+images of a folder."""
 
 Images: TypeAlias = ImageLike | Sequence[ImageLike]
 
@@ -66,6 +68,7 @@ def prepared(images: Images, to: ImageFormat) -> Prepared:
     A tensor that already has the network's number of channels and its size is only inverted if necessary; everything
     else, files of that size too, goes through :func:`fit`.
     """
+    images = images[:] if isinstance(images, StoredImages) else images
     if isinstance(images, Tensor) and images.ndim == 4 and tuple(images.shape[1:]) == (to.channels, to.size, to.size):
         return Prepared(*as_known(read_batch(images), to.background))
     fitted = [_fitted(batch, to) for batch in _each(images)]
@@ -84,7 +87,9 @@ def read(images: Images) -> list[Float[Tensor, "_ _ _ _"]]:
 
 def _each(images: Images) -> Iterator[Shaped[Tensor, "_ _ _ _"]]:
     """The batches of :func:`read`, one after the other, but bytes are still bytes."""
-    if isinstance(images, Tensor):
+    if isinstance(images, StoredImages):
+        yield images[:]
+    elif isinstance(images, Tensor):
         yield _from_tensor(images)
     elif isinstance(images, np.ndarray):
         yield _from_array(images)

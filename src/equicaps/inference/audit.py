@@ -18,6 +18,7 @@ from equicaps.errors import UsageError
 from equicaps.functional import Capsules
 from equicaps.groups import SO2
 from equicaps.images import rotate
+from equicaps.images.stored import StoredImages
 from equicaps.inference.model import PoseModel, eval_mode
 from equicaps.losses import true_poses
 from equicaps.metrics import Exactness, LayerExactness, accuracy, exactness, layer_exactness, on_cpu, pose_errors
@@ -168,7 +169,7 @@ def _capsules(model: PoseModel, images: Tensor) -> list[Capsules]:
     return [Capsules(layer.poses.to(images), layer.activations.to(images)) for layer in layers]
 
 
-def _ready(model: PoseModel, images: Tensor, degrees: Tensor | None = None) -> Tensor:
+def _ready(model: PoseModel, images: Tensor | StoredImages, degrees: Tensor | None = None) -> Tensor:
     """Images in the network's format, rotated at that size so that the padding keeps their corners."""
     ready = model.prepare(images)
     return ready if degrees is None else rotate(ready, degrees.to(ready.dtype))
@@ -188,7 +189,7 @@ def _at_angle(model: PoseModel, data: Dataset, degrees: int, batch: int = 250) -
 @torch.no_grad()
 def layers_at_angle(model: PoseModel, data: Dataset, degrees: int) -> list[LayerAtAngle]:
     """Measure the equivariance of every layer at one angle, on some of the images."""
-    images = data.images[:: max(1, len(data) // LAYER_IMAGES)][:LAYER_IMAGES]
+    images = data.take(slice(None, None, max(1, len(data) // LAYER_IMAGES))).images[:LAYER_IMAGES]
     angles = torch.full((len(images),), float(degrees))
     still, turned = _capsules(model, _ready(model, images)), _capsules(model, _ready(model, images, angles))
     found = []

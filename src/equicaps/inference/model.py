@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 from equicaps._tensor_files import checksum
 from equicaps.functional import Capsules
 from equicaps.groups import SO2
-from equicaps.images.ahead import Room, ahead
+from equicaps.images.ahead import PIXELS, Room, ahead
 from equicaps.images.preparation import ImageFormat, Images, prepare, prepared, read_batch, square
 from equicaps.images.rotation import rotate
 from equicaps.inference.angle_error import evidence
@@ -26,9 +25,6 @@ from equicaps.models import CapsOutput, GroupCapsNet
 
 BATCH, WORKERS = 32, 4
 """How many files pass through the network at once, and how many threads decode them."""
-PIXELS = 16_000_000
-"""How many pixels are decoded at once, at up to 12 bytes each; a larger image is decoded alone,
-always by the same thread, because every thread keeps some of the memory that it once used."""
 
 Source = Path | str | bytes
 """A file by its path, its address, or its content."""
@@ -120,7 +116,7 @@ class PoseModel(nn.Module):
         """Like :meth:`predict_files`, for paths, addresses such as ``s3://bucket/image.png``, and contents of files."""
         from equicaps.images.decode import image_size, is_remote  # Pillow is optional
 
-        room, alone = Room(PIXELS), ThreadPoolExecutor(1)
+        room = Room(PIXELS)
 
         def opened(source: Source) -> Opened | OSError:
             try:
@@ -128,9 +124,7 @@ class PoseModel(nn.Module):
                     from equicaps.images.remote import read_remote  # so is pyarrow
 
                     source = read_remote(source)
-                pixels = math.prod(image_size(source))
-                with room.taken(pixels):
-                    return alone.submit(self._open, source).result() if pixels > PIXELS else self._open(source)
+                return room.run(math.prod(image_size(source)), lambda: self._open(source))
             except OSError as error:
                 return error
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from equicaps.data import Dataset
 from equicaps.images import rotate
+from equicaps.images.stored import StoredImages
 from equicaps.images.warp import Interpolation
 from equicaps.losses import true_poses
 from equicaps.metrics import (
@@ -118,7 +119,7 @@ class AsTheyAre:
 @torch.no_grad()
 def evaluate(
     network: Network,
-    images: Float[Tensor, "n channels height width"],
+    images: Float[Tensor, "n channels height width"] | StoredImages,
     labels: Int[Tensor, " n"],
     *,
     size: int,
@@ -129,7 +130,7 @@ def evaluate(
     """Accuracy and pose error on images rotated by seeded uniform angles."""
     check_not_empty("evaluate", images)
     generator = torch.Generator().manual_seed(seed)
-    degrees = (torch.rand(len(images), generator=generator) * 360).to(images.device)
+    degrees = (torch.rand(len(images), generator=generator) * 360).to(labels.device)
     outputs, errors, predictions = [], [], []
     for x, y, angle in zip(images.split(batch), labels.split(batch), degrees.split(batch), strict=True):
         upright, rotated = (
@@ -139,7 +140,7 @@ def evaluate(
         outputs.append(accuracy(rotated, y))
         predictions.append(rotated.scores.argmax(-1))
         errors.append(pose_errors(true_poses(upright, y), true_poses(rotated, y), angle))
-    sizes = torch.tensor([len(x) for x in images.split(batch)], dtype=torch.float64)
+    sizes = torch.tensor([len(y) for y in labels.split(batch)], dtype=torch.float64)
     mean = (torch.tensor(outputs, dtype=torch.float64) * sizes[:, None]).sum(0) / sizes.sum()
     error = torch.cat(errors)
     undefined = (error == UNDEFINED).double().mean().item() * 100

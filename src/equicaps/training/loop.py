@@ -261,12 +261,12 @@ class _Run:
     def _symmetries(self, model: PoseModel) -> dict[str, Any]:
         """The classes that look the same after a part of a turn, according to some training images."""
         some = self.data.some(self.config.intervals.evaluation_images)
-        found = find_symmetries(model, some.images, some.labels)
+        found = find_symmetries(model, some.images[:], some.labels)
         return {} if found is None else {"symmetries": asdict(found)}
 
     def _angle_errors(self, model: PoseModel) -> dict[str, Any]:
         """How far angles are off on the validation images, if there are any."""
-        errors = None if self.validation is None else measure_errors(model, self.validation.images)
+        errors = None if self.validation is None else measure_errors(model, self.validation.images[:])
         return {} if errors is None else {"angle_errors": asdict(errors)}
 
     def _frame(self) -> int:
@@ -276,9 +276,9 @@ class _Run:
     def _zeros(self) -> list[float]:
         """The angles that the network gives to upright images, here some training images, prepared for prediction."""
         some = self.data.some(self.config.intervals.evaluation_images)
-        ready = fit(some.images, ImageFormat(some.images.shape[1], self.config.model.image_size, self._frame()))
+        to = ImageFormat(some.images.shape[1], self.config.model.image_size, self._frame())
         network = on_cpu(self.trainer.best.eval())
-        return class_zeros(network, ready, some.labels, classes=len(some.classes))
+        return class_zeros(lambda images: network(fit(images, to)), some.images, some.labels, classes=len(some.classes))
 
     def _content(self) -> dict[str, Any]:
         return {"config": self.config.to_dict(), "data": describe_data(self.data), "classes": list(self.data.classes),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from equicaps.data import Dataset
 from equicaps.data.by_name import NAMES, load_training_splits, survey
+from equicaps.data.reduced import Watch
 from equicaps.images import Augmentation
 from equicaps.models import PRESETS, Architecture, GroupCapsNet
 from equicaps.models.sizes import legal_sizes
@@ -35,7 +36,7 @@ class Setup:
     validation: Dataset | None
 
 
-def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
+def set_up(data: str, config: TrainConfig, *, balance: bool, watch: Watch | None = None) -> Setup:
     """Load a data set, or a folder of images, and build a network for it.
 
     With two views of each image, they are rotated by any angle; single views are not rotated. A tenth of the training
@@ -47,9 +48,10 @@ def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
         data: the name of a data set, or a folder of classes.
         config: the settings; the number of classes and channels is taken from the data.
         balance: repeat the images of rarer classes until all are equally frequent.
+        watch: is called while the images of a folder are decoded, see :func:`load_folder`.
     """
     side = config.model.image_size
-    training, held_out = load_training_splits(data, size=side)
+    training, held_out = load_training_splits(data, size=side, watch=watch)
     test: Evaluation = AnyAngle(held_out, side, confusion=True)
     count = min(len(training) // 10, config.intervals.evaluation_images or len(training))
     rest, watched = training.hold_back(count)
