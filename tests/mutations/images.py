@@ -33,8 +33,8 @@ MUTANTS = (
         ("channels moved by exchanging axes", "np.moveaxis(images, -1, -3)", "np.swapaxes(images, -1, -3)"),
         (
             "resized to the network's size, not to the frame",
-            "resized(images, to.frame)",
-            "resized(images, to.size)",
+            "resized(seen, to.frame)",
+            "resized(seen, to.size)",
         ),
     ),
     *mutants_of(
@@ -88,7 +88,7 @@ MUTANTS = (
             "(brightnesses < DARK).all()",
             "(brightnesses < DARK).any()",
         ),
-        ("dark objects on black", "shown < DARK_OBJECT", "shown > DARK_OBJECT"),
+        ("dark objects on black", "shown / scale < DARK_OBJECT", "shown / scale > DARK_OBJECT"),
     ),
     *mutants_of(
         "src/equicaps/models/sizes.py",
@@ -132,8 +132,8 @@ MUTANTS = (
         ("data/test_folder.py",),
         (
             "orientation of the camera ignored",
-            "        return ImageOps.exif_transpose(picture)",
-            "        return picture.copy()",
+            "    ImageOps.exif_transpose(picture, in_place=True)\n",
+            "",
         ),
     ),
 )
