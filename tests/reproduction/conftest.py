@@ -1,11 +1,14 @@
 """One quick run of everything with as few steps and digits as possible, shared by the tests of this folder."""
 
 import json
+import os
 from pathlib import Path
 
 import jaxtyping
 import pytest
 from typer.testing import CliRunner
+
+from equicaps._files import lock_folder
 
 with jaxtyping.install_import_hook("reproduction", "beartype.beartype"):
     from reproduction import exactness, protocols, trainings
@@ -14,8 +17,18 @@ with jaxtyping.install_import_hook("reproduction", "beartype.beartype"):
 
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory) -> Path:
-    """The folder of ``python -m reproduction all --quick``: 1 step, 40 digits, 4 angles."""
-    folder = tmp_path_factory.mktemp("reproduce") / "quick"
+    """The folder of ``python -m reproduction all --quick``: 1 step, 40 digits, 4 angles. One worker makes it for all."""
+    place = tmp_path_factory.getbasetemp()
+    shared = (place.parent if "PYTEST_XDIST_WORKER" in os.environ else place) / "reproduce"
+    shared.mkdir(exist_ok=True)
+    with lock_folder(shared, wait=True):
+        if not (shared / "done").exists():
+            run_everything(shared / "quick")
+            (shared / "done").touch()
+    return shared / "quick"
+
+
+def run_everything(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trainings, "QUICK_STEPS", 1)
         patch.setattr(trainings, "QUICK_IMAGES", 40)
@@ -23,7 +36,6 @@ def quick(tmp_path_factory) -> Path:
         patch.setattr(exactness, "STEP", 90)
         done = CliRunner().invoke(app, ["all", "--quick", "--results", str(folder)])
     assert done.exit_code == 0, done.output
-    return folder
 
 
 @pytest.fixture
