@@ -117,7 +117,7 @@ MUTANTS = (
             "training, held_out = load_training_splits",
             "held_out, training = load_training_splits",
         ),
-        ("evaluated on the training images", "AnyAngle(held_out, side)", "AnyAngle(training, side)"),
+        ("evaluated on the training images", "AnyAngle(held_out, side, ", "AnyAngle(training, side, "),
         ("single views rotated", "180.0 if config.views == 2 else 0.0", "180.0"),
     ),
     *mutants_of(

@@ -49,6 +49,7 @@ def train(
     spread: float | None,
     reconstruction: float | None,
     mirror: Literal["distinguish", "ignore"] | None,
+    angles: Path | None,
     upright: bool,
     balance: bool,
     size: int | None,
@@ -98,7 +99,7 @@ def train(
             finally:
                 console.show_cursor()  # a process that was killed has left it hidden
     with settings_reported(console):
-        setup = set_up(data, config, balance=balance)
+        setup = set_up(data, config, balance=balance, angles=angles)
     _describe(console, setup, out, size)
     with reported(console), TrainingBar(console) as bar:
         result = run(

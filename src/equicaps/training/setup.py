@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 from equicaps.data import Dataset
 from equicaps.data.by_name import NAMES, load_training_splits, survey
@@ -32,7 +33,7 @@ class Setup:
     evaluation: Evaluation
 
 
-def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
+def set_up(data: str, config: TrainConfig, *, balance: bool, angles: Path | None = None) -> Setup:
     """Load a data set, or a folder of images, and build a network for it.
 
     With two views of each image, they are rotated by any angle; single views are not rotated. A tenth of the training
@@ -43,15 +44,17 @@ def set_up(data: str, config: TrainConfig, *, balance: bool) -> Setup:
         data: the name of a data set, or a folder of classes.
         config: the settings; the number of classes and channels is taken from the data.
         balance: repeat the images of rarer classes.
+        angles: a list of the known angles of some or all images of a folder.
     """
     side = config.model.image_size
-    training, held_out = load_training_splits(data, size=side)
-    test: Evaluation = AnyAngle(held_out, side)
+    training, held_out = load_training_splits(data, size=side, angles=angles)
     count = min(len(training) // 10, config.intervals.evaluation_images or len(training))
     rest, watched = training.hold_back(count)
     if len(watched) >= FEWEST_WATCHED:
         training, config = rest, config.changed({"intervals.evaluation_images": len(watched)})
-        evaluation: Evaluation = LookOnce(AnyAngle(watched, side), test)
+    test: Evaluation = AnyAngle(held_out, side, zeros_from=training)
+    if training is rest:
+        evaluation: Evaluation = LookOnce(AnyAngle(watched, side, zeros_from=training), test)
     else:
         evaluation, config = test, config.changed({"intervals.evaluations": 1})
     if balance:

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from equicaps.data import Dataset
 from equicaps.errors import FileError, TrainingError, UsageError
+from equicaps.functional.steerable import Mirror
+from equicaps.losses import known_angle_loss, true_poses
 from equicaps.models import GroupCapsNet
 from equicaps.models.output import CapsOutput
 from equicaps.numerics import OUT_OF_RANGE
@@ -24,6 +26,10 @@ WARM_UP_STEPS, PILOT_STEPS = 5, 20
 """The steps between these two are timed to convert CPU-minutes to steps; all of them count towards the budget."""
 SAFETY = 0.985
 """The fraction of the budget that is planned, because later steps are slightly slower."""
+
+UPRIGHT_POSE: dict[Mirror, float] = {"distinguish": 0.0, "ignore": 90.0}
+"""The angle in degrees that poses of upright images learn, where angles are known. A network that ignores mirroring
+mirrors the poses, so that those of symmetric objects cannot but point up or down."""
 
 _log = logging.getLogger(__name__)
 
@@ -136,7 +142,8 @@ class Trainer:
 
     def _loss(self) -> tuple[Tensor, CapsOutput, Tensor]:
         config, world = self.config, self.world
-        batch = self.sampler.batch(self.step).part(world.rank, world.size, config.views)
+        whole = self.sampler.batch(self.step)
+        batch = whole.part(world.rank, world.size, config.views)
         kind = next(self.network.parameters()).dtype
         views, degrees = (entry.to(world.device, kind, non_blocking=True) for entry in (batch.views, batch.degrees))
         labels = batch.labels.to(world.device, non_blocking=True)
@@ -146,7 +153,11 @@ class Trainer:
         if mixed:
             output = output.map(torch.Tensor.float)
         progress = 0.0 if self.steps is None else (self.step + 1) / self.steps
-        return config.objective(output, views, labels, degrees, progress), output, labels
+        loss = config.objective(output, views, labels, degrees, progress)
+        if batch.angles is not None and whole.known:
+            angles = (batch.angles + UPRIGHT_POSE[config.model.mirror]).to(world.device, kind, non_blocking=True)
+            loss = loss + known_angle_loss(true_poses(output, labels), angles, whole.known)
+        return loss, output, labels
 
     def _update(self) -> float:
         optimiser = self.config.optimiser
