@@ -57,13 +57,12 @@ def known_angle_loss(
     Args:
         poses: the pose of each view.
         degrees: its true angle, NaN where that is unknown.
-        share: the share of views with a known angle, over which the loss is averaged; in a part of a batch that of the
-            whole batch, so that the mean over equal parts is the loss of the whole.
+        share: the share of views with a known angle, so that the loss is averaged over these; in a part of a batch that
+            of the whole batch, so that the mean over equal parts is the loss of the whole.
     """
     known = ~degrees.isnan()
     target = SO2().exp(torch.deg2rad(degrees.nan_to_num()).unsqueeze(-1))
-    loss = torch.where(known, 1 - (poses * target).sum(-1), 0.0).mean()
-    return loss / share if share else loss
+    return torch.where(known, 1 - (poses * target).sum(-1), 0.0).mean() / share
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,9 @@ SAFETY = 0.985
 UPRIGHT_POSE: dict[Mirror, float] = {"distinguish": 0.0, "ignore": 90.0}
 """The angle in degrees that poses of upright images learn, where angles are known. A network that ignores mirroring
 mirrors the poses, so that those of symmetric objects cannot but point up or down."""
+LEAST_SHARE = 0.25
+"""Where fewer views of a batch have a known angle, the loss of each is weighted as if this share had: a single one, in
+place of the whole batch, would disturb what all others learn."""
 
 _log = logging.getLogger(__name__)
 
@@ -156,7 +159,8 @@ class Trainer:
         loss = config.objective(output, views, labels, degrees, progress)
         if batch.angles is not None and whole.known:
             angles = (batch.angles + UPRIGHT_POSE[config.model.mirror]).to(world.device, kind, non_blocking=True)
-            loss = loss + known_angle_loss(true_poses(output, labels), angles, whole.known)
+            share = max(whole.known, LEAST_SHARE)
+            loss = loss + known_angle_loss(true_poses(output, labels), angles, share)
         return loss, output, labels
 
     def _update(self) -> float:
