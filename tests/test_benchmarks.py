@@ -30,3 +30,28 @@ def test_the_papers_network_is_measured_beside_a_plain_cnn(tmp_path):
     for row in rows.values():
         assert row["plain CNN"]["training_ratio"] == row["plain CNN"]["inference_ratio"] == 1
         assert row["paper"]["inference"] > row["paper"]["training"] > 1
+
+
+def test_trainings_with_and_without_known_angles_are_compared(tmp_path):
+    command = [
+        "benchmarks/known_angles.py",
+        "--data",
+        "digits",
+        "--images",
+        "40",
+        "--test-images",
+        "20",
+        "--steps",
+        "1",
+    ]
+    done = subprocess.run(
+        [sys.executable, *command, "--known", "0.5", "--json", tmp_path / "angles.json"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    without, known = json.loads((tmp_path / "angles.json").read_text())["rows"]
+    assert (without["known_angles"], known["known_angles"]) == (0, 20)
+    for row in (without, known):
+        assert row["steps"] == 1
+        assert 0 < row["all"]["median"] <= 180
+        assert set(row["classes"]) <= set("0123456789")

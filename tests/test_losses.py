@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from equicaps.losses import Objective, pose_consistency, spread_loss, spread_margin, true_poses
+from equicaps.losses import Objective, known_angle_loss, pose_consistency, spread_loss, spread_margin, true_poses
 from equicaps.models import CapsOutput
 
 
@@ -137,3 +137,23 @@ def test_true_poses_do_not_depend_on_the_prediction():
     poses = torch.nn.functional.normalize(torch.randn(3, 2, 2), dim=-1)
     out = output(torch.tensor([[9.0, 0.0]] * 3))._replace(poses=poses)
     assert torch.equal(true_poses(out, torch.tensor([1, 1, 0])), torch.stack((poses[0, 1], poses[1, 1], poses[2, 0])))
+
+
+def test_known_angle_loss_is_the_mean_over_the_known_angles(dtype):
+    """1 - ⟨p, e^{iθ}⟩: 0 for the true angle, 1 - cos 60° for one that is 60 degrees off; unknown ones do not count."""
+    angles = torch.deg2rad(torch.tensor([30.0, 60.0, 123.0, -90.0], dtype=dtype))
+    poses = torch.stack((angles.cos(), angles.sin()), -1)
+    degrees = torch.tensor([30.0, 0.0, math.nan, math.nan], dtype=dtype)
+    assert known_angle_loss(poses, degrees, 0.5).item() == pytest.approx(0.25, abs=1e-6)
+    assert known_angle_loss(poses, degrees + 720, 0.5).item() == pytest.approx(0.25, abs=1e-4)
+    assert known_angle_loss(poses, -degrees, 0.5).item() == pytest.approx(0.5, abs=1e-6)
+
+
+def test_undefined_poses_and_unknown_angles_have_finite_gradients():
+    """An undefined pose costs 1, and is drawn towards the true angle; unknown angles cost nothing."""
+    poses = torch.zeros(2, 2, requires_grad=True)
+    loss = known_angle_loss(poses, torch.tensor([90.0, math.nan]), 0.5)
+    loss.backward()
+    assert loss.item() == pytest.approx(1)
+    assert poses.grad.tolist() == [pytest.approx([0, -1], abs=1e-6), [0, 0]]
+    assert known_angle_loss(poses, torch.tensor([math.nan, math.nan]), 0.25).item() == 0

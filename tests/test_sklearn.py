@@ -173,7 +173,7 @@ def test_colours_come_first_or_last():
 def handed_over(monkeypatch):
     """What a classifier hands over to the training, which does not take place."""
 
-    def capture(classifier, images=TABLE, labels=LABELS):
+    def capture(classifier, images=TABLE, labels=LABELS, **known):
         given = []
 
         def take(*arguments, **options):
@@ -182,7 +182,7 @@ def handed_over(monkeypatch):
 
         monkeypatch.setattr(equicaps.sklearn, "train", take)
         with pytest.raises(InterruptedError):
-            classifier.fit(images, labels)
+            classifier.fit(images, labels, **known)
         return given
 
     return capture
@@ -194,6 +194,20 @@ def test_the_training_of_the_library_is_used(handed_over):
     assert augmentation == Augmentation(32, rotation=180.0)
     assert data.classes == ("nought", "one", "two")
     assert np.array_equal(data.labels.numpy(), NUMBERS)
+
+
+def test_known_angles_reach_the_training(handed_over):
+    angles = np.where(np.arange(len(TABLE)) % 2, np.nan, -90.0)
+    _, data, _ = handed_over(RotationInvariantClassifier(), angles=angles)
+    assert np.array_equal(data.angles.numpy(), angles % 360, equal_nan=True)
+    for unknown in (None, np.full(len(TABLE), np.nan)):
+        assert handed_over(RotationInvariantClassifier(), angles=unknown)[1].angles is None
+
+
+@pytest.mark.parametrize("angles", [[0.0] * 5, [np.inf] * 6])
+def test_angles_that_do_not_fit_are_refused(angles):
+    with pytest.raises(ValueError, match="a finite number of degrees, or NaN, for each of the 6 images, but has"):
+        quick().fit(TABLE[:6], LABELS[:6], angles=angles)
 
 
 @pytest.mark.parametrize(

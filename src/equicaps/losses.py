@@ -1,4 +1,4 @@
-"""The losses of the paper, a label-free loss for the consistency of poses, and their weighted sum."""
+"""The losses of the paper, two losses of poses (label-free, and for known angles), and the weighted sum."""
 
 from dataclasses import dataclass
 
@@ -43,6 +43,26 @@ def pose_consistency(
     """
     turned = SO2().compose(SO2().exp(torch.deg2rad(degrees).unsqueeze(-1)), first)
     return (1 - (turned * second).sum(-1)).mean()
+
+
+def known_angle_loss(
+    poses: Float[Tensor, "batch 2"], degrees: Float[Tensor, " batch"], share: float
+) -> Float[Tensor, ""]:
+    r"""The loss of poses whose true angles are known: they must point there.
+
+    .. math:: 1 - \langle p, e^{i\theta} \rangle
+
+    An undefined pose costs 1; the gradient is finite for every pose.
+
+    Args:
+        poses: the pose of each view.
+        degrees: its true angle, NaN where that is unknown.
+        share: the share of views with a known angle, so that the loss is averaged over these; in a part of a batch that
+            of the whole batch, so that the mean over equal parts is the loss of the whole.
+    """
+    known = ~degrees.isnan()
+    target = SO2().exp(torch.deg2rad(degrees.nan_to_num()).unsqueeze(-1))
+    return torch.where(known, 1 - (poses * target).sum(-1), 0.0).mean() / share
 
 
 @dataclass(frozen=True)

@@ -123,16 +123,34 @@ def class_zeros(
     *,
     classes: int,
     batch: int = 250,
+    angles: Float[Tensor, " n"] | None = None,
 ) -> list[float]:
-    """The mean angle in degrees that the network gives to the upright images of each class; 0 where they disagree."""
+    """The mean angle in degrees that the network gives to the upright images of each class; 0 where they disagree.
+
+    Images count as upright, except those of classes with known angles: of these classes, only images with a known angle
+    count, as if they were rotated back by it.
+
+    Args:
+        network: maps images to an output.
+        images: the images.
+        labels: their true classes.
+        classes: the number of classes.
+        batch: how many images to compute at once.
+        angles: the known angles in degrees, NaN where unknown; None if all are.
+    """
     group, zeros = SO2(), []
     poses = [true_poses(network(x), y) for x, y in zip(images.split(batch), labels.split(batch), strict=True)]
     everything = torch.cat(poses)
+    known = torch.zeros_like(labels, dtype=torch.bool)
+    if angles is not None:
+        known = ~angles.isnan()
+        everything = group.compose(group.exp(-torch.deg2rad(angles.nan_to_num()).unsqueeze(-1)), everything)
     for label in range(classes):
-        found = everything[labels == label]
+        mine = labels == label
+        found = everything[mine & known if known[mine].any() else mine]
         resultant = found.mean(0) if len(found) else everything.new_zeros(2)
-        known = resultant.norm() > AGREED
-        zeros.append(torch.rad2deg(group.log(resultant)).item() if known else 0.0)
+        agreed = resultant.norm() > AGREED
+        zeros.append(torch.rad2deg(group.log(resultant)).item() if agreed else 0.0)
     return zeros
 
 

@@ -26,7 +26,7 @@ try:
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils import check_random_state, check_scalar
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 except ImportError as error:
     raise MissingPackageError("equicaps.sklearn needs scikit-learn: pip install 'equicaps[sklearn]'.") from error
 
@@ -91,8 +91,15 @@ class RotationInvariantClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         self.random_state = random_state
         self.device = device
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> "RotationInvariantClassifier":
-        """Train a network on images and their labels, which may be of any kind."""
+    def fit(self, X: ArrayLike, y: ArrayLike, angles: ArrayLike = None) -> "RotationInvariantClassifier":
+        """Train a network on images and their labels, which may be of any kind.
+
+        Args:
+            X: the images.
+            y: their labels.
+            angles: how each image is rotated from the upright position of its class, in degrees, counter-clockwise,
+                NaN where that is unknown. By default it is unknown for all.
+        """
         X, y = validate_data(self, X, y, allow_nd=True)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -104,7 +111,7 @@ class RotationInvariantClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         self.image_shape_ = X.shape[1:] if X.ndim > 2 else self._shape_of_rows(X.shape[1])
         self.n_features_in_ = math.prod(self.image_shape_)
         self.value_range_ = (0.0, 1.0) if _is_pixels(X) else (min(0.0, float(X.min())), max(1.0, float(X.max())))
-        self.model_ = self._train(self._images(X), torch.from_numpy(labels))
+        self.model_ = self._train(self._images(X), torch.from_numpy(labels), _degrees(angles, len(X)))
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -120,8 +127,8 @@ class RotationInvariantClassifier(ClassifierMixin, BaseEstimator):  # type: igno
     def predict_angle(self, X: ArrayLike) -> NDArray[np.float64]:
         """The angle of each image in degrees, in (-180, 180], counter-clockwise from the upright position of its class.
 
-        Upright is how the training images of that class are oriented on average. The angle is NaN for images without a
-        pose, for instance those that look the same after half a turn.
+        Upright is how the training images of that class are oriented on average, or what their known angles say. The
+        angle is NaN for images without a pose, for instance those that look the same after half a turn.
         """
         return self._predict(X).angles.double().numpy()
 
@@ -137,10 +144,16 @@ class RotationInvariantClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         X = validate_data(self, X, reset=False, allow_nd=True, ensure_2d=np.asarray(X).ndim < 3)
         return self.model_.predict(fit(self._images(X), self.model_.format))
 
-    def _train(self, images: Float[Tensor, "n channels height width"], labels: Int[Tensor, " n"]) -> PoseModel:
+    def _train(
+        self,
+        images: Float[Tensor, "n channels height width"],
+        labels: Int[Tensor, " n"],
+        angles: Float[Tensor, " n"] | None,
+    ) -> PoseModel:
         size, frame = self._sides(max(images.shape[-2:]))
         channels, names = images.shape[1], tuple(map(_name, self.classes_.tolist()))
-        data = Dataset("images in memory", fit(images, ImageFormat(channels, frame, frame)), labels, names)
+        ready = fit(images, ImageFormat(channels, frame, frame))
+        data = Dataset("images in memory", ready, labels, names, angles=angles)
         config = TrainConfig(
             self._budget(),
             Architecture(self.preset, num_classes=len(names), in_channels=channels, image_size=size),
@@ -201,6 +214,19 @@ class RotationInvariantClassifier(ClassifierMixin, BaseEstimator):  # type: igno
 def _is_pixels(X: NDArray[Any]) -> bool:
     """Whether the type of the values alone says which is black and which is white."""
     return X.dtype in (np.bool_, np.uint8, np.uint16)
+
+
+def _degrees(angles: ArrayLike, images: int) -> Float[Tensor, " n"] | None:
+    """The known angles of the training images, NaN where unknown; None if all are."""
+    if angles is None:
+        return None
+    degrees = column_or_1d(np.asarray(angles, dtype=np.float64), warn=False)
+    if len(degrees) != images or np.isinf(degrees).any():
+        raise ValueError(
+            f"angles must hold a finite number of degrees, or NaN, for each of the {images} images, but has "
+            f"{len(degrees)} values, {np.isinf(degrees).sum()} of them infinite."
+        )
+    return None if np.isnan(degrees).all() else torch.from_numpy(degrees % 360).float()
 
 
 def _name(label: object) -> str:

@@ -150,6 +150,7 @@ def test_a_size_that_blocks_do_not_fit_becomes_the_next_that_they_do(cells):
         (("digits", "--upright", "--consistency", 0.3), 2, "two views"),
         (("digits", "--out", "/dev/null/run"), 1, "cannot create the folder"),
         (("digits", "--steps", "many"), 2, "--steps"),
+        (("digits", "--angles", "angles.csv"), 2, "belong to images of a folder"),
         ((), 2, "Missing argument"),
     ],
 )
@@ -207,3 +208,24 @@ def test_galaxies_are_trained_and_audited_by_name(tmp_path, monkeypatch):
     assert TrainConfig.from_dict(record["config"]).recipe() == Training(steps=1, batch=4).config().recipe()
     audited = CliRunner().invoke(app, ["audit", str(out), "--data", "galaxies", "--step", "180", "--json"])
     assert json.loads(audited.stdout)["data"] == "FIRST radio galaxies (test)"
+
+
+def test_known_angles_are_learned_measured_and_kept(cells):
+    """All images but one have a known angle."""
+    files = sorted(cells.rglob("*.png"))
+    rows = [f"{file.relative_to(cells.parent)},{30 if number else ''}" for number, file in enumerate(files)]
+    angles = cells.parent / "angles.csv"
+    angles.write_text("\n".join(["file,angle", *rows]))
+    out = cells.parent / "run"
+    result = run(cells, "--steps", 1, "--out", out, "--json", "--batch", 4, "--angles", angles)
+    assert result.exit_code == 0, result.output
+    printed = json.loads(result.stdout)
+    assert printed["data"]["known_angles"] > 0
+    assert f"angles known for {len(files) - 1} of them" in result.stderr
+    assert printed["figures"]["angle_error_median"] >= 0
+    assert "error of known angles" in result.stderr
+    angles.write_text(angles.read_text().replace(",30", ",thirty", 1))
+    wrong = run(cells, "--steps", 1, "--out", cells.parent / "other", "--angles", angles)
+    assert wrong.exit_code == 2
+    assert "angles.csv, row 3: the angle of" in " ".join(wrong.stderr.split())
+    assert not (cells.parent / "other").exists()

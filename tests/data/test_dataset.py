@@ -1,3 +1,6 @@
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -108,3 +111,25 @@ def test_every_class_that_can_spare_an_image_gives_one(count, held):
     assert back.class_sizes() == held
     assert [kept + given for kept, given in zip(rest.class_sizes(), held, strict=True)] == [190, 10, 5, 4]
     assert not set(rest.images.flatten().tolist()) & set(back.images.flatten().tolist())
+
+
+def test_known_angles_stay_with_their_images():
+    """In every part of a set; here the angle of an image is its brightness in degrees."""
+    images = torch.arange(40.0).view(40, 1, 1, 1).expand(40, 1, 2, 2) / 40
+    angles = torch.where(torch.arange(40) % 3 == 0, torch.arange(40.0), math.nan)
+    data = Dataset("x", images, torch.arange(40) % 5 // 2, ("a", "b", "c"), angles=angles)
+    rest, held = data.hold_back(10)
+    for part in (data, data.take([5, 3, 0]), data.some(7), rest, held, data.balanced()):
+        expected = (part.images[:, 0, 0, 0] * 40).round()
+        assert torch.equal(part.known_angles, expected % 3 == 0)
+        assert torch.equal(part.angles[part.known_angles], expected[part.known_angles])
+    assert not replace(data, angles=None).known_angles.any()
+    assert replace(data, angles=None).take([1]).angles is None
+
+
+def test_impossible_angles_are_refused(without_shape_checks):
+    images, labels = torch.zeros(2, 1, 2, 2), torch.zeros(2, dtype=torch.int64)
+    with pytest.raises(UsageError, match="the one at position 1 is -inf"):
+        Dataset("x", images, labels, ("a",), angles=torch.tensor([math.nan, -math.inf]))
+    with pytest.raises(UsageError, match="2 images, but 3 angles"):
+        Dataset("x", images, labels, ("a",), angles=torch.zeros(3))

@@ -119,6 +119,20 @@ def test_zeros_are_the_mean_angles_of_upright_images():
     assert zeros[2] == 0
 
 
+def test_zeros_are_measured_from_known_angles_where_there_are_any():
+    """Poses minus known angles: 100 - 90 and 10 - 340; the other class has none: its images count as upright."""
+    angles = torch.deg2rad(torch.tensor([100.0, 10.0, 77.0, 20.0, 30.0]))
+    poses = torch.stack((angles.cos(), angles.sin()), -1).unsqueeze(1).expand(-1, 2, 2)
+
+    def network(images):
+        return CapsOutput(torch.zeros(5, 2), torch.zeros(5, 2), poses)
+
+    known = torch.tensor([90.0, 340.0, *[math.nan] * 3])
+    labels = torch.tensor([0, 0, 0, 1, 1])
+    zeros = class_zeros(network, torch.zeros(5, 1, 2, 2), labels, classes=2, angles=known)
+    assert zeros == pytest.approx([20, 25], abs=1e-3)
+
+
 def test_a_card_needs_a_zero_for_every_class():
     with pytest.raises(ValueError, match="one angle for each of 2 classes, but has 1"):
         Card("x", "", "", ("a", "b"), (0.0,))

@@ -142,3 +142,13 @@ def test_the_card_keeps_symmetries(found):
     for order, strength in ((1, 0.1), (7, 0.1), (2, math.nan)):
         with pytest.raises(ValueError, match="Symmetry: the order must be 0 or from 2 to 6"):
             Symmetry(order, strength, ((1.0, 0.0),))
+
+
+def test_known_angles_say_what_upright_is(model, found):
+    """Bars that lie at 30 degrees: read as upright without known angles, and as rotated with some."""
+    images, labels = (part[:MANY] for part in shapes())
+    angles = torch.full((MANY,), math.nan)
+    angles[::4] = 30.0
+    for known, expected in ((None, 0.0), (angles, 30.0)):
+        symmetries = find_symmetries(model, images, labels, angles=known)
+        assert read(model, symmetries, images, labels).mean().item() == pytest.approx(expected, abs=2)

@@ -53,6 +53,7 @@ MUTANTS = (
             "self.take(bounds[:-1] + (drawn * bounds.diff()).long())",
             "self.take(slice(count))",
         ),
+        ("angles of other images", "None if self.angles is None else self.angles[which]", "self.angles"),
         ("balanced classes of different sizes", "max(1, size)))[:wanted]", "max(1, size)))"),
     ),
     *mutants_of(
@@ -63,6 +64,13 @@ MUTANTS = (
             "self.images.chosen(which) if isinstance(self.images, StoredImages) else self.images[which]",
             "self.images[which]",
         ),
+    ),
+    *mutants_of(
+        "src/equicaps/data/angles.py",
+        ("data/test_angles.py",),
+        ("infinite angles accepted", "if not math.isfinite(value):", "if math.isnan(value):"),
+        ("contradicting angles accepted", "if now.degrees != before.degrees:", "if now.degrees < 0:"),
+        ("angles of copies forgotten", "known[image.resolve()] = before", "pass"),
     ),
     *mutants_of(
         "src/equicaps/data/idx.py",

@@ -26,6 +26,12 @@ MUTANTS = mutants_of(
     ("consistency with the views exchanged", "after - before", "before - after"),
     ("consistency of different images", "len(labels) % 2 or not torch.equal(*labels.chunk(2))", "len(labels) % 2"),
     (
+        "unknown angles count as 0",
+        "torch.where(known, 1 - (poses * target).sum(-1), 0.0)",
+        "(1 - (poses * target).sum(-1))",
+    ),
+    ("known angles of a batch not averaged", "0.0).mean() / share", "0.0).mean()"),
+    (
         "poses of the predicted class instead of the true one",
         "device=labels.device), labels]",
         "device=labels.device), output.scores.argmax(-1)]",

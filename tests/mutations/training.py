@@ -136,6 +136,32 @@ MUTANTS = (
         ),
     ),
     *mutants_of(
+        "src/equicaps/training/sampler.py",
+        ("training/test_known_angles.py",),
+        ("known angles without the rotation of the view", "[chosen].to(degrees) + degrees", "[chosen].to(degrees)"),
+    ),
+    *mutants_of(
+        "src/equicaps/training/trainer.py",
+        ("training/test_known_angles.py",),
+        (
+            "known angles averaged over a part",
+            "share = max(whole.known, LEAST_SHARE)",
+            "share = max(batch.known, LEAST_SHARE)",
+        ),
+        ("a single known angle outweighs the batch", "share = max(whole.known, LEAST_SHARE)", "share = whole.known"),
+        ("symmetric objects must point sideways", '"ignore": 90.0}', '"ignore": 0.0}'),
+    ),
+    *mutants_of(
+        "src/equicaps/metrics.py",
+        ("inference/test_model.py", "training/test_known_angles.py"),
+        ("zeros rotated the wrong way", "group.exp(-torch.deg2rad(angles", "group.exp(torch.deg2rad(angles"),
+        (
+            "zeros also from unknown angles",
+            "everything[mine & known if known[mine].any() else mine]",
+            "everything[mine]",
+        ),
+    ),
+    *mutants_of(
         "src/equicaps/training/config.py",
         ("training/test_config.py",),
         (

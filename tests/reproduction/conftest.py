@@ -17,7 +17,7 @@ with jaxtyping.install_import_hook("reproduction", "beartype.beartype"):
 
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory) -> Path:
-    """The folder of ``python -m reproduction all --quick``: 1 step, 40 digits, 4 angles. One worker makes it for all."""
+    """The folder of ``python -m reproduction all --quick``: 1 step, 40 digits, 4 angles. One worker makes it."""
     place = tmp_path_factory.getbasetemp()
     shared = (place.parent if "PYTEST_XDIST_WORKER" in os.environ else place) / "reproduce"
     shared.mkdir(exist_ok=True)

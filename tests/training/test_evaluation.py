@@ -5,7 +5,7 @@ import torch
 from small_training import ROTATED, config, digits, network
 
 from equicaps.models.output import CapsOutput
-from equicaps.training import AnyAngle, AsTheyAre, Intervals, LookOnce
+from equicaps.training import AnyAngle, AsTheyAre, Intervals, LookOnce, zeros
 from equicaps.training import loop as module
 from equicaps.training.distributed import World
 from equicaps.training.evaluation import evaluate
@@ -42,7 +42,7 @@ def test_a_part_of_a_set_in_the_order_of_its_classes_has_all_of_them(protocol):
 
 def test_the_zeros_of_all_classes_are_measured(tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(module, "class_zeros", lambda net, images, labels, classes: seen.append(labels) or [0.0])
+    monkeypatch.setattr(zeros, "class_zeros", lambda net, images, labels, classes: seen.append(labels) or [0.0])
     data = in_the_order_of_classes()
     few = config(2, intervals=Intervals(evaluation_images=6))
     trainer = Trainer(few, network(), data, ROTATED, World(torch.device("cpu")))

@@ -116,4 +116,6 @@ def describe(row: Mapping[str, int | float]) -> str:
     line += f"agreements {row['agreement_accuracy']:6.2f} %"
     if "pose_error_mean" in row:
         line += f"  pose error {row['pose_error_mean']:5.2f} / {row['pose_error_median']:4.2f}°"
+    if "angle_error_mean" in row:
+        line += f"  error of known angles {row['angle_error_mean']:5.2f} / {row['angle_error_median']:4.2f}°"
     return f"{line}  on {row['images']:,} images"

@@ -48,6 +48,7 @@ def train(
     spread: float | None,
     reconstruction: float | None,
     mirror: Literal["distinguish", "ignore"] | None,
+    angles: Path | None,
     upright: bool,
     balance: bool,
     size: int | None,
@@ -97,7 +98,7 @@ def train(
             finally:
                 console.show_cursor()  # a process that was killed has left it hidden
     with settings_reported(console), reading_bar(console) as watch:
-        setup = set_up(data, config, balance=balance, watch=watch)
+        setup = set_up(data, config, balance=balance, angles=angles, watch=watch)
     _describe(console, setup, out, size)
     watched = isinstance(setup.evaluation, LookOnce)
     describe_later = partial(describe_plan, budget=setup.config.budget, watched=watched)

@@ -7,25 +7,31 @@ from equicaps.data.catalogue import CATALOGUE
 from equicaps.data.dataset import Dataset
 from equicaps.data.folder import Splits, Survey, is_table, load_folder, survey_folder
 from equicaps.data.reduced import Watch
-from equicaps.errors import NotFoundError
+from equicaps.errors import NotFoundError, UsageError
 from equicaps.images import ImageFormat
 
 NAMES = ("digits", "mnist", "galaxies")
 """The data sets that the commands know; the others of the catalogue serve the paper's protocols."""
 
 
-def load_training_splits(data: str, *, size: int, watch: Watch | None = None) -> Splits:
+def load_training_splits(data: str, *, size: int, angles: Path | None = None, watch: Watch | None = None) -> Splits:
     """The images to train on and those to evaluate on; the validation split, where there is one, spares the test split.
 
     Args:
         data: one of :data:`NAMES`, or a folder of classes.
         size: the largest side of a folder's images, which are reduced to it but never enlarged.
+        angles: a list of the known angles of a folder's images, see :func:`load_folder`.
         watch: see :func:`load_folder`.
     """
     if data in NAMES:
+        if angles is not None:
+            raise UsageError(
+                f"known angles ({angles}) belong to images of a folder or a CSV file of your own, not to the data set "
+                f"{data!r}."
+            )
         entry = CATALOGUE[data]
         return Splits(entry.load("train"), entry.load("valid" if "valid" in entry.parts else "test"))
-    return load_folder(_folder(data), size=min(size, survey(data).side), watch=watch)
+    return load_folder(_folder(data), size=min(size, survey(data).side), angles=angles, watch=watch)
 
 
 def survey(data: str) -> Survey:

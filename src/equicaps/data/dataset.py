@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from equicaps.errors import UsageError
@@ -28,6 +28,8 @@ class Dataset:
         classes: the names of the classes.
         note: what was done to the images on loading, if anything.
         background: that of the images as they were given, before padding; None if it is neither or unknown.
+        angles: how each image is rotated from the upright position of its class, in degrees, counter-clockwise; NaN
+            where that is unknown, None if it is for all images.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Dataset:
     classes: tuple[str, ...]
     note: str = ""
     background: Background | None = None
+    angles: Float[Tensor, " n"] | None = None
 
     def __post_init__(self) -> None:
         if len(self.images) != len(self.labels):
@@ -45,11 +48,23 @@ class Dataset:
                 f"{self.name}: labels must be 0 to {len(self.classes) - 1} (there are {len(self.classes)} classes), "
                 f"but range from {int(self.labels.min())} to {int(self.labels.max())}."
             )
+        if self.angles is not None:
+            self._check_angles(self.angles)
         if isinstance(self.images, Tensor) and not all(math.isfinite(value) for value in self.value_range()):
             wrong = (~self.images.isfinite()).flatten(1).any(1).nonzero().flatten().tolist()
             raise UsageError(
                 f"{self.name}: pixels must be finite, but {len(wrong)} of {len(self)} images contain NaN or infinity, "
                 f"the first at position {wrong[0]}: repair or remove them."
+            )
+
+    def _check_angles(self, angles: Tensor) -> None:
+        if len(angles) != len(self.images):
+            raise UsageError(f"{self.name}: {len(self.images)} images, but {len(angles)} angles.")
+        if angles.isinf().any():
+            place = int(angles.isinf().nonzero()[0])
+            raise UsageError(
+                f"{self.name}: angles must be finite, or NaN where they are unknown, but the one at position {place} "
+                f"is {angles[place]:g}."
             )
 
     def value_range(self) -> tuple[float, float]:
@@ -71,7 +86,13 @@ class Dataset:
     def take(self, which: slice | Sequence[int] | Int[Tensor, " m"]) -> "Dataset":
         """The chosen images, under the same name."""
         images = self.images.chosen(which) if isinstance(self.images, StoredImages) else self.images[which]
-        return replace(self, images=images, labels=self.labels[which])
+        angles = None if self.angles is None else self.angles[which]
+        return replace(self, images=images, labels=self.labels[which], angles=angles)
+
+    @property
+    def known_angles(self) -> Bool[Tensor, " n"]:
+        """Which images have a known angle."""
+        return torch.zeros(len(self), dtype=torch.bool) if self.angles is None else ~self.angles.isnan()
 
     def some(self, count: int | None) -> "Dataset":
         """At most ``count`` images, spread over the set and always the same ones; all of them for None.

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import torch
 
 from equicaps._checks import is_printable
+from equicaps.data.angles import Angles, angles_of_splits, merge_angles, read_angles
 from equicaps.data.dataset import Dataset
 from equicaps.data.reduced import Side, Watch, reduced
 from equicaps.data.table import read_table
@@ -31,6 +32,19 @@ class Splits(NamedTuple):
     test: Dataset
 
 
+class _Division(NamedTuple):
+    """The files of both splits, how they were divided, remarks on them, and what was left out as a copy of which."""
+
+    parts: dict[str, Files]
+    how: str
+    remarks: list[str]
+    copies: dict[Path, Path]
+
+    def with_remarks(self, remarks: Sequence[str]) -> "_Division":
+        """The same with more remarks."""
+        return self._replace(remarks=[*self.remarks, *remarks])
+
+
 class Survey(NamedTuple):
     """What the headers of a folder's training images say."""
 
@@ -41,7 +55,7 @@ class Survey(NamedTuple):
 
 def survey_folder(path: str | Path) -> Survey:
     """Count the training images of :func:`load_folder` and measure their sizes, without decoding any."""
-    parts, _, _ = _parts(Path(path).expanduser(), TEST_FRACTION, 0)
+    parts = _division(Path(path).expanduser(), TEST_FRACTION, 0).parts
     found = [file for files in parts["train"].values() for file in files]
     return Survey(len(found), _median_side(found))
 
@@ -54,11 +68,13 @@ def load_folder(
     channels: Literal[1, 3] | None = None,
     test_fraction: float = TEST_FRACTION,
     seed: int = 0,
+    angles: str | Path | None = None,
     watch: Watch | None = None,
 ) -> Splits:
     """Images in class folders: ``DATA/train/cat/*.png`` and ``DATA/test/cat/*.png``, or ``DATA/cat/*.png``; or a list.
 
-    A list is a CSV file with the columns ``file`` and ``label``, see :func:`equicaps.data.table.read_table`.
+    A list is a CSV file with the columns ``file`` and ``label``, see :func:`equicaps.data.table.read_table`. If it has
+    a column ``angle``, too, those are the known angles of the images; see :func:`equicaps.data.angles.read_angles`.
 
     The classes are the names of the folders, sorted. Without a folder ``test``, each class is divided by a hash of the
     seed and the file's name, so that adding images does not move others between training and test. Images are padded
@@ -78,6 +94,7 @@ def load_folder(
         channels: 1 for grey, 3 for colour; by default colour if any image has colours.
         test_fraction: approximate fraction of each class for the test set; both sets get at least one image.
         seed: determines the division.
+        angles: a CSV file with the columns ``file`` and ``angle``: the known angles of some or all images.
         watch: is called with how many images have been decoded and how many there are, unless the cache has them.
 
     Raises:
@@ -97,29 +114,36 @@ def load_folder(
         raise UsageError(f"load_folder: size must be at least 1 pixel, but is {size}.")
     if not is_printable(name := folder.resolve().name):
         raise UsageError(f"the name of the folder {name!r} has characters that cannot be printed; rename it.")
-    parts, how, remarks = _parts(folder, test_fraction, seed)
+    parts, how, remarks, copies = _division(folder, test_fraction, seed)
     classes = tuple(parts["train"])
     files = sorted({file for part in parts.values() for named in part.values() for file in named})
+    lists = {part: [file for entry in classes for file in named[entry]] for part, named in parts.items()}
+    known, said = angles_of_splits(_angles(folder, angles), lists, copies)
     side = size or _median_side(files)
     found = reduced(folder, files, Side(channels, side, frame or side), watch)
     note, background = _note(found.sizes, side, found.images.shape[1]), background_of(found.brightnesses)
     if ignored := 0 if is_table(folder) else _ignored(folder):
         remarks.append(f"{ignored} files ignored that are not images")
-    note = "; ".join((note, *remarks))
+    note = "; ".join((note, *remarks, *said))
     places, sets = {file: place for place, file in enumerate(files)}, []
     for part, named in parts.items():
-        images = found.images.chosen([places[file] for entry in classes for file in named[entry]])
+        images = found.images.chosen([places[file] for file in lists[part]])
         labels = torch.tensor([label for label, entry in enumerate(classes) for _ in named[entry]])
-        sets.append(Dataset(f"{name} ({part}{how})", images, labels, classes, note, background))
+        sets.append(Dataset(f"{name} ({part}{how})", images, labels, classes, note, background, known[part]))
     return Splits(*sets)
 
 
-def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Files], str, list[str]]:
-    """The files of both splits, how they were divided, and remarks on them."""
+def _angles(folder: Path, given: str | Path | None) -> Angles:
+    """The known angles from the column of a list of images, and from a list of angles."""
+    lists = [folder] if is_table(folder) and read_table(folder).has_angles else []
+    return merge_angles(map(read_angles, lists + ([] if given is None else [Path(given).expanduser()])))
+
+
+def _division(folder: Path, test_fraction: float, seed: int) -> _Division:
     if is_table(folder):
         table = read_table(folder)
-        parts, how, remarks = _divided(folder.parent, table.files, test_fraction, seed)
-        return parts, how, table.remarks + remarks
+        divided = _divided(folder.parent, table.files, test_fraction, seed)
+        return divided._replace(remarks=table.remarks + divided.remarks)
     given = [name for name in ("train", "test") if (folder / name).is_dir()]
     if given == ["test"]:
         raise UsageError(
@@ -132,11 +156,9 @@ def _parts(folder: Path, test_fraction: float, seed: int) -> tuple[dict[str, Fil
             raise UsageError(
                 f"{folder}: train and test must have the same classes, but differ in {', '.join(differing)}."
             )
-        parts, remarks = _without_copies(folder, parts)
-        return parts, "", remarks + _beside(folder, given)
+        return _without_copies(folder, parts).with_remarks(_beside(folder, given))
     root = folder / "train" if given else folder
-    parts, how, remarks = _divided(root, _classes(root), test_fraction, seed)
-    return parts, how, remarks + (_beside(folder, given) if given else [])
+    return _divided(root, _classes(root), test_fraction, seed).with_remarks(_beside(folder, given) if given else [])
 
 
 def is_table(path: Path) -> bool:
@@ -144,10 +166,10 @@ def is_table(path: Path) -> bool:
     return path.suffix.lower() == ".csv" and path.is_file()
 
 
-def _divided(root: Path, given: Files, test_fraction: float, seed: int) -> tuple[dict[str, Files], str, list[str]]:
-    """Each class divided by a hash of the files' names; how, and remarks."""
-    whole, remarks = _without_copies(root, {"": given})
-    classes = whole[""]
+def _divided(root: Path, given: Files, test_fraction: float, seed: int) -> _Division:
+    """Each class divided by a hash of the files' names."""
+    whole = _without_copies(root, {"": given})
+    classes = whole.parts[""]
     train, test = {}, {}
     for name, files in classes.items():
         if len(files) < 2:
@@ -161,7 +183,7 @@ def _divided(root: Path, given: Files, test_fraction: float, seed: int) -> tuple
         count = min(max(1, count), len(files) - 1)
         test[name], train[name] = sorted(ordered[:count]), sorted(ordered[count:])
     how = f", about {test_fraction:.0%} of each class for test, seed {seed}"
-    return {"train": train, "test": test}, how, remarks
+    return whole._replace(parts={"train": train, "test": test}, how=how)
 
 
 def _shown(file: Path, root: Path) -> Path:
@@ -201,31 +223,32 @@ def _classes(folder: Path) -> Files:
     return classes
 
 
-def _without_copies(folder: Path, parts: dict[str, Files]) -> tuple[dict[str, Files], list[str]]:
+def _without_copies(folder: Path, parts: dict[str, Files]) -> _Division:
     """Each content once in a class, in the last split that has it, and remarks on what was found."""
     contents = _contents(file for files in parts.values() for named in files.values() for file in named)
     kept: dict[str, dict[str, list[Path]]] = {part: {} for part in parts}
     first: dict[object, tuple[str, Path]] = {}
-    copies, contradictions = 0, []
+    copies: dict[Path, Path] = {}
+    contradictions = []
     for name in next(iter(parts.values())):
-        seen = set()
+        seen: dict[object, Path] = {}
         for part in reversed(parts):
             kept[part][name] = []
             for file in parts[part][name]:
                 if contents[file] in seen:
-                    copies += 1
+                    copies[file] = seen[contents[file]]
                     continue
-                seen.add(contents[file])
+                seen[contents[file]] = file
                 kept[part][name].append(file)
                 other, same = first.setdefault(contents[file], (name, file))
                 if other != name:
                     contradictions.append(f"{_shown(same, folder)} and {_shown(file, folder)}")
             if not kept[part][name]:
                 raise UsageError(f"{folder / part / name} holds only copies of test images; add other images.")
-    remarks = [f"{copies} copies left out"] if copies else []
+    remarks = [f"{len(copies)} copies left out"] if copies else []
     if contradictions:
         remarks.append(f"{len(contradictions)} files are the same in different classes, such as {contradictions[0]}")
-    return dict(kept), remarks
+    return _Division(dict(kept), "", remarks, copies)
 
 
 def _contents(files: Iterable[Path]) -> dict[Path, object]:

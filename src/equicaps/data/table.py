@@ -1,10 +1,11 @@
 """A list of labelled images: a CSV file with the columns ``file`` and ``label``."""
 
-import csv
 from pathlib import Path
 from typing import NamedTuple
 
 from equicaps._checks import is_printable
+from equicaps.data.angles import ANGLE
+from equicaps.data.csv_rows import read_rows
 from equicaps.errors import UsageError
 
 COLUMNS = ("file", "label")
@@ -15,28 +16,20 @@ class Table(NamedTuple):
 
     files: dict[str, list[Path]]
     remarks: list[str]
+    has_angles: bool = False
+    """Whether there is a column of angles."""
 
 
 def read_table(path: Path) -> Table:
     """Read the rows ``file,label`` of a CSV file whose first row names the columns; other columns are ignored.
 
-    Files are relative to the folder of the table, or absolute.
+    Files are relative to the folder of the table, or absolute. The column ``angle``, if there is one, is read by
+    :func:`equicaps.data.angles.read_angles`.
 
     Raises:
         UsageError: something is wrong with the table; the message names the row.
     """
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file, strict=True))
-            names = list(rows[0]) if rows else []
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not a CSV file in UTF-8: {error}.") from error
-    if missing := [name for name in COLUMNS if name not in names]:
-        found = ", ".join(repr(name) for name in names) or "none"
-        raise UsageError(
-            f"{path}: the first row must name the columns 'file' and 'label', and others must follow; "
-            f"{' and '.join(map(repr, missing))} not found, only {found}."
-        )
+    rows, names = read_rows(path, COLUMNS)
     classes: dict[Path, str] = {}
     for number, row in enumerate(rows, 2):
         where, label = f"{path}, row {number}", (row["label"] or "").strip()
@@ -53,8 +46,8 @@ def read_table(path: Path) -> Table:
     if len(labels) < 2:
         raise UsageError(f"{path}: at least two classes are needed; found only {labels[0]!r}.")
     files = {name: sorted(file for file, label in classes.items() if label == name) for name in labels}
-    others = [name for name in names if name not in COLUMNS]
+    others = [name for name in names if name not in (*COLUMNS, ANGLE)]
     remarks = [f"columns ignored: {', '.join(map(repr, others))}"] if others else []
     if repeated := len(rows) - len(classes):
         remarks.append(f"{repeated} repeated rows left out")
-    return Table(files, remarks)
+    return Table(files, remarks, ANGLE in names)

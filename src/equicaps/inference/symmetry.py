@@ -119,12 +119,19 @@ def moments(
 
 @torch.no_grad()
 def find_symmetries(
-    model: "PoseModel", images: Float[Tensor, "n channels height width"], labels: Int[Tensor, " n"], *, seed: int = 0
+    model: "PoseModel",
+    images: Float[Tensor, "n channels height width"],
+    labels: Int[Tensor, " n"],
+    *,
+    angles: Float[Tensor, " n"] | None = None,
+    seed: int = 0,
 ) -> Symmetries | None:
     """Find the classes that look the same after a part of a turn; None if there are none or the network has no poses.
 
     A class has order k if the moments of order k follow when its images are rotated at random, and if those of orders
-    that are no multiples of k are next to nothing. It counts as round if neither they nor its poses follow.
+    that are no multiples of k are next to nothing. It counts as round if neither they nor its poses follow. Where
+    ``angles`` of images are known (degrees, NaN elsewhere), these say what upright is; otherwise all images of a class
+    count as upright.
     """
     if not model.network.body.config.poses:
         return None
@@ -132,11 +139,12 @@ def find_symmetries(
     looks = [_look(model, images, labels, angles) for angles in (torch.zeros_like(degrees), degrees)]
     layer = looks[0].layer
     turns = torch.deg2rad(degrees)
+    known = torch.full_like(turns, torch.nan) if angles is None else torch.deg2rad(angles)
     classes = []
     for label in range(len(model.classes)):
         own = (labels == label).cpu()
         still, rotated = (look.take(own) for look in looks)
-        classes.append(_symmetry(still, rotated, turns[own]) if own.sum() >= FEWEST else None)
+        classes.append(_symmetry(still, rotated, turns[own], known[own]) if own.sum() >= FEWEST else None)
     return Symmetries(layer, tuple(classes)) if any(classes) else None
 
 
@@ -168,15 +176,16 @@ def _look(model: "PoseModel", images: Tensor, labels: Tensor, degrees: Tensor, b
     return _Look(layer, torch.cat(poses), torch.cat(found), torch.cat(features))
 
 
-def _symmetry(still: _Look, rotated: _Look, turns: Float[Tensor, " n"]) -> Symmetry | None:
-    """The symmetry of a class, from its images and the same ones rotated by ``turns``."""
+def _symmetry(still: _Look, rotated: _Look, turns: Float[Tensor, " n"], known: Float[Tensor, " n"]) -> Symmetry | None:
+    """The symmetry of a class, from its images, whose angles may be known, and the same ones rotated by ``turns``."""
+    known = torch.where(known.isnan() & known.isnan().all(), 0.0, known)
     weights = [_strongest(still.moments[:, number]) for number in range(len(ORDERS))]
     follows, strength, upright = {}, {}, {}
     for number, order in enumerate(ORDERS):
         before, after = (look.moments[:, number] @ weights[number].conj() for look in (still, rotated))
         follows[order] = _resultant(after * before.conj() * torch.polar(torch.ones_like(turns), -order * turns)).real
         strength[order] = float(before.abs().mean() / still.features.mean().clamp(min=1e-12))
-        upright[order] = _resultant(before)
+        upright[order] = _resultant((before * torch.polar(torch.ones_like(turns), -order * known))[~known.isnan()])
     signal = {order: strength[order] * max(float(follows[order]), 0.0) for order in ORDERS}
     for order in ORDERS[1:]:
         forbidden = max(signal[other] for other in ORDERS if other % order)

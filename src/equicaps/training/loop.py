@@ -14,13 +14,11 @@ from torch import nn
 from equicaps._files import lock_folder, prepare_folder
 from equicaps.data import Dataset
 from equicaps.errors import UsageError
-from equicaps.images.preparation import ImageFormat, fit
 from equicaps.inference.angle_error import measure_errors
 from equicaps.inference.card import Card
 from equicaps.inference.model import PoseModel
 from equicaps.inference.model_files import MODEL, save_model
 from equicaps.inference.symmetry import find_symmetries
-from equicaps.metrics import class_zeros, on_cpu
 from equicaps.models import GroupCapsNet
 from equicaps.training.checkpoint import has_checkpoint, load_checkpoint, pack, save_checkpoint, unpack
 from equicaps.training.config import Number, TrainConfig
@@ -33,6 +31,7 @@ from equicaps.training.progress import Progress, RecentSteps
 from equicaps.training.recipe import describe_augmentation, describe_data, differences, recipe
 from equicaps.training.sampler import Augment
 from equicaps.training.trainer import StepFigures, Trainer
+from equicaps.training.zeros import zeros_of
 
 Watch = Callable[[Progress], None]
 
@@ -261,7 +260,7 @@ class _Run:
     def _symmetries(self, model: PoseModel) -> dict[str, Any]:
         """The classes that look the same after a part of a turn, according to some training images."""
         some = self.data.some(self.config.intervals.evaluation_images)
-        found = find_symmetries(model, some.images[:], some.labels)
+        found = find_symmetries(model, some.images[:], some.labels, angles=some.angles)
         return {} if found is None else {"symmetries": asdict(found)}
 
     def _angle_errors(self, model: PoseModel) -> dict[str, Any]:
@@ -274,11 +273,9 @@ class _Run:
         return max(self.data.images.shape[-2:])
 
     def _zeros(self) -> list[float]:
-        """The angles that the network gives to upright images, here some training images, prepared for prediction."""
-        some = self.data.some(self.config.intervals.evaluation_images)
-        to = ImageFormat(some.images.shape[1], self.config.model.image_size, self._frame())
-        network = on_cpu(self.trainer.best.eval())
-        return class_zeros(lambda images: network(fit(images, to)), some.images, some.labels, classes=len(some.classes))
+        """The angles that the network gives to upright images."""
+        size, limit = self.config.model.image_size, self.config.intervals.evaluation_images
+        return zeros_of(self.trainer.best.eval(), self.data, size=size, limit=limit)
 
     def _content(self) -> dict[str, Any]:
         return {"config": self.config.to_dict(), "data": describe_data(self.data), "classes": list(self.data.classes),

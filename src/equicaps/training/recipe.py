@@ -15,8 +15,9 @@ def recipe(config: TrainConfig, data: Dataset, augmentation: Augment) -> dict[st
 
 
 def describe_data(data: Dataset) -> dict[str, Any]:
-    """The name and the size of a data set."""
-    return {"name": data.name, "images": len(data)}
+    """The name and the size of a data set, and how many of its images have a known angle, if any has."""
+    known = int(data.known_angles.sum())
+    return {"name": data.name, "images": len(data), **({"known_angles": known} if known else {})}
 
 
 def describe_augmentation(augmentation: Augment) -> str:

@@ -27,10 +27,18 @@ class Batch(NamedTuple):
     views: Float[Tensor, "batch channels height width"]
     labels: Int[Tensor, " batch"]
     degrees: Float[Tensor, " batch"]
+    angles: Float[Tensor, " batch"] | None = None
+    """The true angle of each view, that of its image plus its own rotation; NaN where unknown, None if all are."""
+
+    @property
+    def known(self) -> float:
+        """The share of views with a known angle."""
+        return 0.0 if self.angles is None else (~self.angles.isnan()).double().mean().item()
 
     def part(self, rank: int, size: int, views: int) -> "Batch":
         """The part of one of ``size`` processes, with all views of its images."""
-        return Batch(*(torch.cat([half.chunk(size)[rank] for half in entry.chunk(views)]) for entry in self))
+        given = (entry for entry in self if entry is not None)
+        return Batch(*(torch.cat([half.chunk(size)[rank] for half in entry.chunk(views)]) for entry in given))
 
 
 class Sampler:
@@ -53,7 +61,8 @@ class Sampler:
         """The whole batch of step number ``step``, from 0."""
         chosen = self.indices(step).repeat(self.views)
         views, degrees = self.augmentation(self.data.images[chosen], generator(self.seed, _AUGMENTATION, step))
-        return Batch(views, self.data.labels[chosen], degrees)
+        angles = None if self.data.angles is None else self.data.angles[chosen].to(degrees) + degrees
+        return Batch(views, self.data.labels[chosen], degrees, angles)
 
     def indices(self, step: int) -> Int[Tensor, " images"]:
         """The images of step number ``step``."""

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 from equicaps.data import Dataset
 from equicaps.data.by_name import NAMES, load_training_splits, survey
@@ -36,7 +37,9 @@ class Setup:
     validation: Dataset | None
 
 
-def set_up(data: str, config: TrainConfig, *, balance: bool, watch: Watch | None = None) -> Setup:
+def set_up(
+    data: str, config: TrainConfig, *, balance: bool, angles: Path | None = None, watch: Watch | None = None
+) -> Setup:
     """Load a data set, or a folder of images, and build a network for it.
 
     With two views of each image, they are rotated by any angle; single views are not rotated. A tenth of the training
@@ -48,16 +51,18 @@ def set_up(data: str, config: TrainConfig, *, balance: bool, watch: Watch | None
         data: the name of a data set, or a folder of classes.
         config: the settings; the number of classes and channels is taken from the data.
         balance: repeat the images of rarer classes until all are equally frequent.
+        angles: a list of the known angles of some or all images of a folder.
         watch: is called while the images of a folder are decoded, see :func:`load_folder`.
     """
     side = config.model.image_size
-    training, held_out = load_training_splits(data, size=side, watch=watch)
-    test: Evaluation = AnyAngle(held_out, side, confusion=True)
+    training, held_out = load_training_splits(data, size=side, angles=angles, watch=watch)
     count = min(len(training) // 10, config.intervals.evaluation_images or len(training))
     rest, watched = training.hold_back(count)
     if len(watched) >= FEWEST_WATCHED:
         training, config = rest, config.changed({"intervals.evaluation_images": len(watched)})
-        evaluation: Evaluation = LookOnce(AnyAngle(watched, side), test)
+    test: Evaluation = AnyAngle(held_out, side, confusion=True, zeros_from=training)
+    if training is rest:
+        evaluation: Evaluation = LookOnce(AnyAngle(watched, side, zeros_from=training), test)
     else:
         evaluation, config = test, config.changed({"intervals.evaluations": 1})
     sizes = [size for size in training.class_sizes() if size]

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from equicaps.data import Dataset
 from equicaps.errors import FileError, TrainingError, UsageError
+from equicaps.functional.steerable import Mirror
+from equicaps.losses import known_angle_loss, true_poses
 from equicaps.models import GroupCapsNet
 from equicaps.models.output import CapsOutput
 from equicaps.numerics import OUT_OF_RANGE
@@ -27,6 +29,13 @@ SAFETY = 0.985
 """The fraction of the budget that is planned, because later steps are slightly slower."""
 NEW_SHARE = 0.05
 """The weight of each step in the running mean of the training accuracy."""
+
+UPRIGHT_POSE: dict[Mirror, float] = {"distinguish": 0.0, "ignore": 90.0}
+"""The angle in degrees that poses of upright images learn, where angles are known. A network that ignores mirroring
+mirrors the poses, so that those of symmetric objects cannot but point up or down."""
+LEAST_SHARE = 0.25
+"""Where fewer views of a batch have a known angle, the loss of each is weighted as if this share had: a single one, in
+place of the whole batch, would disturb what all others learn."""
 
 _log = logging.getLogger(__name__)
 
@@ -162,7 +171,8 @@ class Trainer:
 
     def _loss(self) -> tuple[Tensor, CapsOutput, Tensor]:
         config, world = self.config, self.world
-        batch = self.sampler.batch(self.step).part(world.rank, world.size, config.views)
+        whole = self.sampler.batch(self.step)
+        batch = whole.part(world.rank, world.size, config.views)
         kind = next(self.network.parameters()).dtype
         views, degrees = (entry.to(world.device, kind, non_blocking=True) for entry in (batch.views, batch.degrees))
         labels = batch.labels.to(world.device, non_blocking=True)
@@ -172,7 +182,12 @@ class Trainer:
         if mixed:
             output = output.map(torch.Tensor.float)
         progress = 0.0 if self.course is None else (self.course.position(self.step) + 1) / self.course.planned
-        return config.objective(output, views, labels, degrees, progress), output, labels
+        loss = config.objective(output, views, labels, degrees, progress)
+        if batch.angles is not None and whole.known:
+            angles = (batch.angles + UPRIGHT_POSE[config.model.mirror]).to(world.device, kind, non_blocking=True)
+            share = max(whole.known, LEAST_SHARE)
+            loss = loss + known_angle_loss(true_poses(output, labels), angles, share)
+        return loss, output, labels
 
     def _update(self) -> float:
         optimiser = self.config.optimiser

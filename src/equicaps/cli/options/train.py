@@ -36,6 +36,10 @@ def train(
         Literal["distinguish", "ignore"] | None,
         _option("Whether an object and its mirror image may be different classes.", "distinguish"),
     ] = None,
+    angles: Annotated[
+        Path | None,
+        _option("A CSV file (file,angle) of known angles: degrees from upright, counter-clockwise, empty if unknown."),
+    ] = None,
     upright: Annotated[bool, typer.Option("--upright", help="Train on the images without rotating them.")] = False,
     balance: Annotated[
         bool, typer.Option("--balance", help="Repeat the images of rarer classes until all are equally frequent.")
@@ -53,4 +57,7 @@ def train(
 
     `equicaps train digits --minutes 2` is a first training in two minutes. Without minutes, epochs or steps it trains
     as long as that helps, at most for 10 CPU-minutes.
+
+    `equicaps train parts/ --angles angles.csv` learns true angles from some images. A CSV file as DATA has the columns
+    file, label and, where angles are known, angle.
     """

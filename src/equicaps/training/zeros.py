@@ -1,0 +1,38 @@
+"""The zero of each class: the angle that a network gives to its upright images."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from equicaps.data import Dataset
+from equicaps.images.preparation import ImageFormat, fit
+from equicaps.metrics import class_zeros, on_cpu
+from equicaps.models import CapsOutput
+
+KNOWN_PER_CLASS = 100
+"""At most this many images of a class with known angles determine its zero; the error of a mean falls slowly."""
+
+
+def zeros_of(network: nn.Module, data: Dataset, *, size: int, limit: int | None) -> list[float]:
+    """The zeros of all classes, from training images prepared as for a prediction.
+
+    Where angles are known, images with known angles determine the zero of their class; the images of other classes
+    count as upright.
+
+    Args:
+        network: in eval mode, on any device.
+        data: the training set.
+        size: the side of the network's images.
+        limit: use at most this many images that count as upright; None for all.
+    """
+    on_any_device, classes, some = on_cpu(network), len(data.classes), data.some(limit)
+
+    def answer(images: Float[Tensor, "n channels height width"]) -> CapsOutput:
+        return on_any_device(fit(images, ImageFormat(images.shape[1], size, max(images.shape[-2:]))))
+
+    zeros = class_zeros(answer, some.images, some.labels, classes=classes)
+    for label in data.labels[data.known_angles].unique().tolist():
+        places = torch.nonzero(data.known_angles & (data.labels == label)).flatten()
+        mine = data.take(places).some(KNOWN_PER_CLASS)
+        zeros[label] = class_zeros(answer, mine.images, mine.labels, classes=classes, angles=mine.angles)[label]
+    return zeros
