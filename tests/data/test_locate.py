@@ -116,8 +116,8 @@ def test_a_long_list_of_missing_files_is_cut_and_an_alternative_is_named(monkeyp
         locate(letters(refuse, "Write them yourself."), list("abcdef"))
 
 
-def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):
+def test_a_cache_that_cannot_be_written_is_named(monkeypatch):
     monkeypatch.setenv("EQUICAPS_OFFLINE", "0")
-    (tmp_path / "cache").write_text("a file, not a folder")
+    cache_folder().write_text("a file, not a folder")
     with pytest.raises(FileNotFoundError, match=r"could not be fetched \(cannot create the folder .*Not a directory"):
         locate(letters(never), ["a"])
