@@ -35,7 +35,8 @@ def read(path: str) -> np.ndarray:
     values = np.asarray(image.convert("RGBA"), dtype=np.float32) / 255
     colours, opacity = values[..., :3], values[..., 3:]
     dark = opacity.any() and np.average(colours.mean(-1), weights=opacity[..., 0]) < 0.4
-    return colours * opacity + np.float32(dark) * (1 - opacity)
+    mixed = colours * opacity + np.float32(dark) * (1 - opacity)
+    return np.rint(mixed * 255) / np.float32(255)
 
 
 def background(pixels: np.ndarray) -> np.ndarray:

@@ -85,7 +85,7 @@ def test_help_shows_the_defaults_of_a_training():
     assert shown == {
         "preset": DEFAULTS.model.preset,
         "out": "runs/DATA-PRESET",
-        "minutes": str(DEFAULTS.budget.minutes),
+        "minutes": f"as many as help, at most {DEFAULTS.budget.up_to_minutes:g}",
         "seed": str(DEFAULTS.seed),
         "batch": str(DEFAULTS.batch),
         "rate": str(DEFAULTS.optimiser.rate),

@@ -97,7 +97,7 @@ def test_ctrl_c_saves_after_the_current_step_and_says_so_in_one_line(training, o
     process, ranks = training
     assert {environment_of(pid)["OMP_NUM_THREADS"] for pid in ranks.values()} == {"1"}
     press_ctrl_c(process)
-    code, _, (_, _, *lines) = finish(process)
+    code, _, (_, _, _, *lines) = finish(process)
     assert code == 1
     step = load_checkpoint(out)[1]["step"]
     assert lines == [f"stopped after {step} steps; everything is saved. Continue with --resume --out {out}"]
@@ -119,7 +119,7 @@ def test_a_second_ctrl_c_ends_the_training_at_once(training, out):
 def test_a_killed_process_is_reported_in_one_line_and_one_process_resumes(training, cells, out):
     process, ranks = training
     os.kill(ranks[1], signal.SIGKILL)
-    code, _, (_, _, *lines) = finish(process)
+    code, _, (_, _, _, *lines) = finish(process)
     assert code == 1
     assert len(lines) == 1
     assert lines[0].startswith(("error: lost another process", "error: process 2 of 2 ended unexpectedly (SIGKILL)"))
@@ -139,7 +139,7 @@ def test_a_usage_error_that_only_the_first_process_finds_is_reported_once(cells,
     """Nobody may write there: the others notice only that the first one is gone."""
     (tmp_path / "file").write_text("")
     process = start("train", cells, "--steps", "2", "--out", tmp_path / "file" / "run", *OPTIONS)
-    code, _, (_, _, *lines) = finish(process)
+    code, _, (_, _, _, *lines) = finish(process)
     assert code == 1
     assert lines == [f"error: cannot create the folder {tmp_path}/file/run: Not a directory."]
 

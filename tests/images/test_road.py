@@ -208,7 +208,7 @@ def test_another_reader_would_be_noticed(models):
     array = image("grey", (41, 30))
     resized = np.array(Image.fromarray(array).resize((20, 28), Image.Resampling.BILINEAR))
     with pytest.raises(AssertionError, match="not close"):
-        check_alike(models[0].prepare(resized), models[0].prepare(array), models[0], array)
+        check_alike(models[0].prepare(resized), models[0].prepare(array), models[0], array, "numpy")
 
 
 def test_an_image_of_the_networks_size_counts_as_prepared(models):
