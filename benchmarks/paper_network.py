@@ -41,21 +41,23 @@ def inference(network: nn.Module, images: Tensor, labels: Tensor) -> None:
     network(images)
 
 
-def measure(networks: dict[str, nn.Module], images: Tensor, seconds: float) -> dict[str, dict[str, float]]:
+def measure(
+    networks: dict[str, nn.Module], images: Tensor, seconds: float, rounds: int = ROUNDS
+) -> dict[str, dict[str, float]]:
     """The speed of every network, and its median ratio to the plain CNN."""
     labels = torch.randint(10, (BATCH,))
     found: dict[str, dict[str, float]] = {name: {} for name in networks}
     for kind, step in (("training", training_step), ("inference", inference)):
-        rounds = []
-        for _ in range(ROUNDS):
+        turns = []
+        for _ in range(rounds):
             turn = {}
             for name, network in networks.items():
                 network.train(kind == "training")
                 turn[name] = speed(lambda network=network, step=step: step(network, images, labels), BATCH, seconds)
-            rounds.append(turn)
+            turns.append(turn)
         for name in networks:
-            found[name][kind] = statistics.median(turn[name] for turn in rounds)
-            found[name][f"{kind}_ratio"] = statistics.median(turn[name] / turn["plain CNN"] for turn in rounds)
+            found[name][kind] = statistics.median(turn[name] for turn in turns)
+            found[name][f"{kind}_ratio"] = statistics.median(turn[name] / turn["plain CNN"] for turn in turns)
     return found
 
 
@@ -63,6 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--seconds", type=float, default=1.5, help="CPU-seconds of each network in each round")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each network has its turn")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -73,7 +76,7 @@ def main() -> None:
         networks[preset].calibrate(kinds["rotated digits"])
     for network in networks.values():
         network.optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4)
-    rows = {kind: measure(networks, images, arguments.seconds) for kind, images in kinds.items()}
+    rows = {kind: measure(networks, images, arguments.seconds, arguments.rounds) for kind, images in kinds.items()}
     print(f"{'':<16}{'':<16}{'train/s':>9}{'ratio':>7}{'infer/s':>9}{'ratio':>7}")
     for kind, row in rows.items():
         for name, found in row.items():

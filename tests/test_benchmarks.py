@@ -22,7 +22,7 @@ def test_the_benchmark_prints_its_table_and_writes_it_as_json(tmp_path):
 
 
 def test_the_papers_network_is_measured_beside_a_plain_cnn(tmp_path):
-    command = ["benchmarks/paper_network.py", "--seconds", "0.01", "--json", tmp_path / "paper.json"]
+    command = ["benchmarks/paper_network.py", "--rounds", "1", "--seconds", "0.01", "--json", tmp_path / "paper.json"]
     done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "paper.json").read_text())["rows"]
