@@ -96,3 +96,11 @@ def test_threads_that_read_images_leave_the_filters_of_warnings_alone(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         assert len(list(pool.map(open_image, [tmp_path / "x.png"] * 400))) == 400
     assert warnings.filters == before
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    for path in (tmp_path / "pipe.png", tmp_path):
+        for read in (open_image, image_size):
+            with pytest.raises(DamagedFileError, match="it is not a file"):
+                read(path)

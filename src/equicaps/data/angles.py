@@ -44,7 +44,7 @@ def read_angles(path: Path) -> Angles:
             raise UsageError(f"{where}: every row needs a file.")
         image = path.parent / row["file"]
         if not image.is_file():
-            raise UsageError(f"{where}: {image} is not a file; paths are relative to {path.parent}.")
+            raise UsageError(f"{where}: {image} is not a file; paths are relative to the folder of the list.")
         if text:
             now = KnownAngle(_degrees(text, f"{where}: the angle of {row['file']}"), where)
             _check_equal(row["file"], now, found.setdefault(image.resolve(), now))

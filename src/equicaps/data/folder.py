@@ -174,8 +174,8 @@ def _divided(root: Path, given: Files, test_fraction: float, seed: int) -> _Divi
     for name, files in classes.items():
         if len(files) < 2:
             raise UsageError(
-                f"{root}: the class {name!r} has one image; at least two different ones are needed, one of them for "
-                "the test set."
+                f"{root.resolve().name}: the class {name!r} has one image; at least two different ones are needed, one "
+                "of them for the test set."
             )
         drawn = {file: _drawn(seed, _shown(file, root)) for file in files}
         count = sum(value < test_fraction for value in drawn.values())

@@ -39,7 +39,7 @@ def read_table(path: Path) -> Table:
             raise UsageError(f"{where}: the label {label!r} has characters that cannot be printed; rename it.")
         image = path.parent / row["file"]
         if not image.is_file():
-            raise UsageError(f"{where}: {image} is not a file; paths are relative to {path.parent}.")
+            raise UsageError(f"{where}: {image} is not a file; paths are relative to the folder of the list.")
         if classes.setdefault(image, label) != label:
             raise UsageError(f"{where}: {row['file']} is labelled {label!r}, but {classes[image]!r} in a row above.")
     labels = sorted(set(classes.values()))

@@ -184,6 +184,8 @@ def _explained(path: Path | str) -> Iterator[None]:
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     """The image, of which only the header has been read."""
+    if path.exists() and not path.is_file():
+        raise DamagedFileError(f"{path} is refused: it is not a file but a folder, pipe or device.")
     with path.open("rb") as file:
         yield _header(file, path)
 
