@@ -1,6 +1,6 @@
-"""Run every command that docs/command_line.md shows and insert what it prints; takes about two CPU-minutes.
+"""Run every command that a page shows and insert what it prints; takes about two CPU-minutes.
 
-Run: python docs/make_command_line.py
+Run: python docs/make_command_line.py [galaxies.md], by default for command_line.md.
 """
 
 import os
@@ -17,13 +17,24 @@ from PIL import Image
 from equicaps.data import embedded_digits
 from equicaps.images import rotate
 
-PAGE = Path(__file__).with_name("command_line.md")
+DOCS = Path(__file__).parent
+BEFORE = {
+    "galaxies.md": (
+        "equicaps.cli.main train galaxies --balance --steps 140 --out runs/galaxies",
+        "reproduction galaxies --png sources",
+    )
+}
+"""The programs that make what the commands of a page need."""
 
 
 def main() -> None:
+    page = DOCS / (sys.argv[1] if len(sys.argv) > 1 else "command_line.md")
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         make_images(here / "images")
+        for program in BEFORE.get(page.name, ()):
+            print(program, flush=True)
+            subprocess.run([sys.executable, "-m", *program.split()], cwd=here, check=True)
 
         def run(block: re.Match[str]) -> str:
             command = block[1]
@@ -38,8 +49,8 @@ def main() -> None:
             printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
             return f"```console\n$ {command}\n{printed}\n```"
 
-        text = re.sub(r"```console\n\$ (equicaps .*)\n(?:.*\n)*?```", run, PAGE.read_text(encoding="utf-8"))
-    PAGE.write_text(text, encoding="utf-8")
+        text = re.sub(r"```console\n\$ (equicaps .*)\n(?:.*\n)*?```", run, page.read_text(encoding="utf-8"))
+    page.write_text(text, encoding="utf-8")
 
 
 def first_line(program: list[str], folder: Path, environment: dict[str, str]) -> str:

@@ -34,6 +34,8 @@ from equicaps.training.trainer import StepFigures, Trainer
 from equicaps.training.zeros import zeros_of
 
 Watch = Callable[[Progress], None]
+ENOUGH = 2000
+"""The number of training images in which symmetries are looked for, at most."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +261,7 @@ class _Run:
 
     def _symmetries(self, model: PoseModel) -> dict[str, Any]:
         """The classes that look the same after a part of a turn, according to some training images."""
-        some = self.data.some(self.config.intervals.evaluation_images)
+        some = self.data.some(min(self.config.intervals.evaluation_images or ENOUGH, ENOUGH))
         found = find_symmetries(model, some.images[:], some.labels, angles=some.angles)
         return {} if found is None else {"symmetries": asdict(found)}
 
