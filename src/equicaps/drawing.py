@@ -48,7 +48,7 @@ def draw_pose(
     size = max(14, min(shown.size) // 16)
     sheet = Image.new("RGB", (shown.width, shown.height + 2 * size), PAPER)
     centre, length = (shown.width / 2, shown.height / 2), 0.42 * min(shown.size)
-    towards = [] if degrees is None else [degrees + k * period for k in range(round(360 / period))]
+    towards = [] if degrees is None else [degrees + k * period for k in range(round(360 / (period or 360)))]
     if error:
         shown = _with_wedges(shown, centre, length, towards, error)
     sheet.paste(shown, (0, 0))

@@ -128,7 +128,8 @@ class RotationInvariantClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         """The angle of each image in degrees, in (-180, 180], counter-clockwise from the upright position of its class.
 
         Upright is how the training images of that class are oriented on average, or what their known angles say. The
-        angle is NaN for images without a pose, for instance those that look the same after half a turn.
+        angle is NaN for images without a pose. Of what looks the same after a part of a turn it is known modulo that
+        part (``model_.predict(images).period``).
         """
         return self._predict(X).angles.double().numpy()
 

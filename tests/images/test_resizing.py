@@ -46,3 +46,7 @@ def test_a_long_thin_image_is_never_padded_in_full():
 def test_images_of_the_right_size_are_not_resampled():
     images = torch.rand(2, 3, 17, 17)
     assert torch.equal(resized(images, 17), images)
+
+
+def test_no_image_is_no_error():
+    assert resized(torch.zeros(0, 1, 40, 40), 32).shape == (0, 1, 32, 32)

@@ -217,3 +217,10 @@ def test_the_model_knows_the_error_of_its_angles_if_there_were_images_to_measure
         assert ("angle_errors" in content) == measured
     errors = read_tensors(tmp_path / "with" / MODEL, "model")[1]["angle_errors"]
     assert len(errors["by_class"]) == 3
+
+
+def test_images_that_are_not_square_give_a_model_with_all_its_tables(tmp_path):
+    data = digits(60)
+    narrow = replace(data, images=data.images[..., 2:14])
+    train(config(4), narrow, ROTATED, folder=tmp_path, network=network(), validation=narrow)
+    assert "angle_errors" in read_tensors(tmp_path / MODEL, "model")[1]

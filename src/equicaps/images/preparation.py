@@ -155,6 +155,8 @@ def with_channels(
 
 
 def _from_tensor(images: Tensor) -> Tensor:
+    if images.device.type == "mps":  # which has no float64
+        images = images.cpu()
     if images.dtype in (torch.bool, torch.float16, torch.bfloat16):
         images = images.float()
     elif images.dtype == torch.uint16:

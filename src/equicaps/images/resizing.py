@@ -17,7 +17,7 @@ def as_floats(images: Shaped[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
 def rows_at_once(values: int) -> int:
     """How many rows of so many values may be converted at a time."""
-    return max(1, AT_ONCE // values)
+    return max(1, AT_ONCE // max(1, values))
 
 
 def resized(images: Shaped[Tensor, "n channels _h _w"], side: int) -> Float[Tensor, "n channels {side} {side}"]:

@@ -39,7 +39,7 @@ class StoredImages:
         return f"StoredImages({' x '.join(map(str, self.shape))}, {self.pixels.dtype}; images[:] is a tensor)"
 
     def __getitem__(self, which: int | slice | Sequence[int] | Int[Tensor, " m"]) -> Float[Tensor, "..."]:
-        return as_floats(torch.from_numpy(np.take(self.pixels, self.places[which].numpy(), axis=0)))
+        return as_floats(torch.from_numpy(np.array(self.pixels[self.places[which].numpy()])))  # copies these alone
 
     def chosen(self, which: slice | Sequence[int] | Int[Tensor, " m"]) -> "StoredImages":
         """Some of the images, which stay where they are."""

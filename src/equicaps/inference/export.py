@@ -167,9 +167,11 @@ def to_onnx(network: GroupCapsNet, notes: dict[str, str] | None = None) -> bytes
 
 def notes_of(card: Card) -> dict[str, str]:
     """What a user of an ONNX file needs to know, as strings."""
-    angle = "degrees(atan2(pose_y, pose_x)) - zeros[class]"
-    return {"classes": json.dumps(card.classes), "zeros": json.dumps(card.zeros), "frame": str(card.frame),
-            "background": card.background or "any", "angle": angle, "convention": card.convention}  # fmt: skip
+    angle = "degrees(atan2(pose_y, pose_x)) - zeros[class], if periods[class] is 360; otherwise unknown"
+    periods = [360.0] * len(card.classes) if card.symmetries is None else card.symmetries.periods.tolist()
+    return {"classes": json.dumps(card.classes), "zeros": json.dumps(card.zeros), "periods": json.dumps(periods),
+            "frame": str(card.frame), "background": card.background or "any", "angle": angle,
+            "convention": card.convention}  # fmt: skip
 
 
 def open_session(model: bytes, *, threads: int = 1) -> "onnxruntime.InferenceSession":

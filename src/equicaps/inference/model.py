@@ -56,6 +56,10 @@ class PoseModel(nn.Module):
         self.network = network
         self.card = card
         self.eval()
+        if card.symmetries is not None:
+            blank = torch.zeros(1, network.body.config.in_channels, network.image_size, network.image_size)
+            with torch.no_grad():
+                card.symmetries.check(network.capsules(blank.to(next(network.parameters()))))
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -155,6 +159,8 @@ class PoseModel(nn.Module):
         Without the capsules of its layers (see :meth:`GroupCapsNet.explain`), classes that look the same after a part
         of a turn have no angle.
         """
+        output = output.map(_on_cpu)
+        layers = [Capsules(*map(_on_cpu, layer)) for layer in layers]
         confidence, labels = torch.softmax(output.scores, dim=-1).max(-1)
         poses = self.network.body.config.poses
         found = Prediction(labels, confidence, self.angles(output, labels), output, self.classes, poses)
@@ -162,10 +168,12 @@ class PoseModel(nn.Module):
         if symmetries is not None:
             period = symmetries.periods[labels]
             read = symmetries.angles(layers)[torch.arange(len(labels)), labels] if layers else torch.nan
-            found = replace(found, angles=torch.where(period == 360, found.angles, read), period=period)
+            angles = torch.where(period == 360, found.angles, _near(found.angles, read, period))
+            found = replace(found, angles=angles, period=period)
         if errors is None:
             return found
-        return replace(found, angle_error=torch.where(found.angles.isnan(), torch.nan, errors(labels, evidence(found))))
+        stated = torch.where(found.angles.isnan(), torch.nan, errors(labels, evidence(found)))
+        return replace(found, angle_error=stated if found.period is None else torch.minimum(stated, found.period / 2))
 
     def angles(self, output: CapsOutput, labels: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
         """The angles in degrees from the upright position of the given classes, in (-180, 180]; NaN without a pose."""
@@ -195,9 +203,8 @@ class PoseModel(nn.Module):
     def _answer(self, ready: Float[Tensor, "n channels size size"]) -> Prediction:
         ready = ready.to(next(self.parameters()))
         if self.card.symmetries is None:
-            return self.interpret(self.network.classify(ready).map(_on_cpu))
-        output, layers = self.network.explain(ready)
-        return self.interpret(output.map(_on_cpu), [Capsules(*map(_on_cpu, layer)) for layer in layers])
+            return self.interpret(self.network.classify(ready))
+        return self.interpret(*self.network.explain(ready))
 
     def __repr__(self) -> str:
         channels, size = self.format.channels, self.image_size
@@ -210,7 +217,16 @@ class PoseModel(nn.Module):
 
 
 def _on_cpu(tensor: Tensor) -> Tensor:
-    return tensor.float().cpu()
+    return tensor.detach().float().cpu()
+
+
+def _near(pose: Float[Tensor, " n"], angle: Tensor | float, period: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """Of all angles that a symmetric class cannot tell apart, the one nearest to its pose, if there is one.
+
+    Poses rotate exactly with quarter turns, so the chosen angle does, too.
+    """
+    turns = torch.where(pose.isnan() | (period == 0), 0.0, torch.round((pose - angle) / period))
+    return 180 - (180 - (angle + period * turns)) % 360
 
 
 @contextlib.contextmanager

@@ -54,10 +54,10 @@ class Symmetry:
 
     def __post_init__(self) -> None:
         numbers = (self.strength, *(part for weight in self.weights for part in weight))
-        if self.order not in (0, *ORDERS[1:]) or not all(map(math.isfinite, numbers)):
+        if self.order not in (0, *ORDERS[1:]) or self.strength < 0 or not all(map(math.isfinite, numbers)):
             raise ValueError(
-                f"Symmetry: the order must be 0 or from 2 to {ORDERS[-1]}, and all numbers finite, but they are "
-                f"{self.order!r} and {numbers}."
+                f"Symmetry: the order must be 0 or from 2 to {ORDERS[-1]}, the strength not negative, and all numbers "
+                f"finite, but they are {self.order!r} and {numbers}."
             )
 
     @property
@@ -85,12 +85,28 @@ class Symmetries:
             None if one is None else Symmetry(one["order"], one["strength"], tuple(map(tuple, one["weights"])))
             for one in content["classes"]
         ]
-        return cls(int(content["layer"]), tuple(found))
+        return cls(content["layer"], tuple(found))
+
+    def __post_init__(self) -> None:
+        if type(self.layer) is not int:
+            raise ValueError(f"Symmetries: the layer must be a whole number, but is {self.layer!r}.")
 
     @property
     def periods(self) -> Float[Tensor, " classes"]:
         """The angle in degrees after which each class looks the same."""
         return torch.tensor([360.0 if one is None else one.period for one in self.classes])
+
+    def check(self, layers: Sequence[Capsules]) -> None:
+        """Raise unless these symmetries can be read from the layers of a network."""
+        if not 0 <= self.layer < len(layers):
+            raise ValueError(f"Symmetries: there is no layer {self.layer}; the network has {len(layers)}.")
+        wanted = layers[self.layer].activations.shape[1]
+        for one in self.classes:
+            if one is not None and one.order and [len(weight) for weight in one.weights] != [2] * wanted:
+                raise ValueError(
+                    f"Symmetries: expected {wanted} pairs of weights, one for each capsule, but there are "
+                    f"{len(one.weights)}."
+                )
 
     def angles(self, layers: Sequence[Capsules]) -> Float[Tensor, "n classes"]:
         """The angle of each image in degrees, as each symmetric class reads it; NaN for all others and where faint."""

@@ -14,6 +14,7 @@ from torch import nn
 from equicaps._files import lock_folder, prepare_folder
 from equicaps.data import Dataset
 from equicaps.errors import UsageError
+from equicaps.images.preparation import square
 from equicaps.inference.angle_error import measure_errors
 from equicaps.inference.card import Card
 from equicaps.inference.model import PoseModel
@@ -261,13 +262,13 @@ class _Run:
 
     def _symmetries(self, model: PoseModel) -> dict[str, Any]:
         """The classes that look the same after a part of a turn, according to some training images."""
-        some = self.data.some(min(self.config.intervals.evaluation_images or ENOUGH, ENOUGH))
-        found = find_symmetries(model, some.images[:], some.labels, angles=some.angles)
+        some = self.data.some(ENOUGH)
+        found = find_symmetries(model, square(some.images[:]), some.labels, angles=some.angles)
         return {} if found is None else {"symmetries": asdict(found)}
 
     def _angle_errors(self, model: PoseModel) -> dict[str, Any]:
         """How far angles are off on the validation images, if there are any."""
-        errors = None if self.validation is None else measure_errors(model, self.validation.images[:])
+        errors = None if self.validation is None else measure_errors(model, square(self.validation.images[:]))
         return {} if errors is None else {"angle_errors": asdict(errors)}
 
     def _frame(self) -> int:

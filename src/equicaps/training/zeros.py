@@ -9,8 +9,9 @@ from equicaps.images.preparation import ImageFormat, fit
 from equicaps.metrics import class_zeros, on_cpu
 from equicaps.models import CapsOutput
 
-KNOWN_PER_CLASS = 100
-"""At most this many images of a class with known angles determine its zero; the error of a mean falls slowly."""
+KNOWN_PER_CLASS, FEWEST = 100, 10
+"""At most this many images of a class with known angles determine its zero, because the error of a mean falls slowly,
+and at least this many, if there are so many classes that their share of all would be less."""
 
 
 def zeros_of(network: nn.Module, data: Dataset, *, size: int, limit: int | None) -> list[float]:
@@ -33,6 +34,6 @@ def zeros_of(network: nn.Module, data: Dataset, *, size: int, limit: int | None)
     zeros = class_zeros(answer, some.images, some.labels, classes=classes)
     for label in data.labels[data.known_angles].unique().tolist():
         places = torch.nonzero(data.known_angles & (data.labels == label)).flatten()
-        mine = data.take(places).some(KNOWN_PER_CLASS)
+        mine = data.take(places).some(min(KNOWN_PER_CLASS, max(FEWEST, (limit or len(data)) // classes)))
         zeros[label] = class_zeros(answer, mine.images, mine.labels, classes=classes, angles=mine.angles)[label]
     return zeros

@@ -128,7 +128,7 @@ function showPicture() {
   context.shadowColor = "#000";
   context.shadowBlur = 6;
   const { angle, angle_error: error, period } = reply.capsules;
-  for (let towards = angle; towards < angle + 360; towards += period) {
+  for (let towards = angle; towards < angle + 360; towards += period || 360) {
     if (error !== null) drawWedge(context, width / 2, height / 2, 0.42 * width, towards, error);
     drawPose(context, width / 2, height / 2, 0.42 * width, towards, 6);
   }
