@@ -143,6 +143,16 @@ def test_normalised_outputs_have_unit_variance_in_training(kernel):
 
 
 @kernels
+def test_only_active_windows_are_normalised(kernel):
+    layer = PoseConv2d(3, 4, 4, 2, 1, kernel=kernel, norm=True)
+    features, poses = torch.randn(8, 3, 12, 12), SO2().random(8, 4, 6, 6)
+    activations = (torch.rand(8, 1, 6, 6) < 0.5).float().expand(-1, 4, -1, -1)
+    out = layer(features, poses, activations).movedim(1, -1)[activations[:, 0] != 0]
+    torch.testing.assert_close(out.mean(0), torch.zeros(4), atol=1e-5, rtol=0)
+    torch.testing.assert_close(out.var(0, correction=0), torch.ones(4), atol=1e-3, rtol=0)
+
+
+@kernels
 def test_in_eval_mode_the_normalisation_is_part_of_kernel_and_bias(kernel, dtype, tolerance):
     """As if the output of the layer without it were normalised; activations weight what comes after it."""
     layer = PoseConv2d(3, 4, 4, 2, 1, kernel=kernel, norm=True).to(dtype).eval()

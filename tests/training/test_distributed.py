@@ -40,13 +40,15 @@ def network_with_statistics_of_parts():
     return net
 
 
-def normalise(rank=0, size=1):
-    """Outputs, gradients and running statistics of one process."""
+def normalise(rank=0, size=1, *, everywhere=True):
+    """Outputs, gradients and running statistics of one process; if not everywhere, its own share is active."""
     generator = torch.Generator().manual_seed(2)
     x, weight = (torch.randn(8, 3, 4, 4, generator=generator, dtype=torch.float64) + 30 for _ in range(2))
     norm = BatchNorm2d(3).double()
     x = x.chunk(size)[rank].clone().requires_grad_()
-    output = norm(x)
+    active = None if everywhere else (torch.rand(8, 4, 4, generator=generator) < torch.arange(8)[:, None, None] / 8)
+    output = norm(x) if active is None else norm(x, active.chunk(size)[rank])
+    weight = weight if active is None else weight * active.unsqueeze(1)
     (output * weight.chunk(size)[rank]).sum().backward()
     return output.detach(), x.grad, norm.running_mean, norm.running_var, norm.num_batches_tracked
 
@@ -64,7 +66,9 @@ from test_distributed import curve, network_with_statistics_of_parts, normalise,
 folder = Path(sys.argv[1])
 curves = [curve(folder / "1", small_network()), curve(folder / "2", network_with_statistics_of_parts())]
 rank = dist.get_rank()
-torch.save([*curves, normalise(rank, dist.get_world_size())], folder / f"{{rank}}.pt")
+size = dist.get_world_size()
+normalised = [normalise(rank, size, everywhere=everywhere) for everywhere in (True, False)]
+torch.save([*curves, *normalised], folder / f"{{rank}}.pt")
 """
 
 
@@ -115,14 +119,16 @@ def test_that_comparison_notices_statistics_of_half_a_batch(alone, together):
         torch.testing.assert_close(together[0][1]["losses"], alone["losses"], rtol=1e-3, atol=1e-3)
 
 
-def test_batch_norm_over_two_processes_is_torchs_over_the_whole_batch(together):
-    """Outputs, gradients and running statistics."""
-    *parts, mean, variance, count = normalise()
-    (*first, _, _, _), (*second, _, _, _) = (found[2] for found in together)
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_batch_norm_over_two_processes_is_that_over_the_whole_batch(together, everywhere):
+    """Outputs, gradients and running statistics; also where the first process has fewer active positions."""
+    *parts, mean, variance, count = normalise(everywhere=everywhere)
+    of_processes = [found[2 if everywhere else 3] for found in together]
+    (*first, _, _, _), (*second, _, _, _) = of_processes
     for one, two, whole in zip(first, second, parts, strict=True):
         torch.testing.assert_close(torch.cat([one, two]), whole, rtol=1e-9, atol=1e-9)
-    for found in together:
-        torch.testing.assert_close(found[2][2:], (mean, variance, count), rtol=1e-9, atol=1e-9)
+    for found in of_processes:
+        torch.testing.assert_close(found[2:], (mean, variance, count), rtol=1e-9, atol=1e-9)
 
 
 def test_a_batch_that_cannot_be_shared_is_refused():

@@ -39,7 +39,7 @@ class PaperConfig:
         iterations: of the routing.
         pool_by_agreement: whether the last features are pooled with the routing weights of the class capsules (Section
             4.1) instead of averaged.
-        norm: whether the convolutions are normalised over the batch in training.
+        norm: whether the convolutions are normalised over the active windows of the batch in training.
     """
 
     num_classes: int = 10
@@ -49,7 +49,7 @@ class PaperConfig:
     gradients: GradientMethod = "sobel"
     iterations: int = 2
     pool_by_agreement: bool = False
-    norm: bool = False
+    norm: bool = True
     features: bool = True
     poses: bool = True
 

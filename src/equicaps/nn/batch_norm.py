@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
@@ -16,29 +16,37 @@ def processes() -> int:
 
 
 class BatchNorm2d(nn.BatchNorm2d):
-    """``torch.nn.BatchNorm2d`` whose statistics in training are those of all processes' batches together.
+    """``torch.nn.BatchNorm2d`` over the active positions, with the statistics of all processes' batches together.
 
     Two processes with half a batch each therefore train the same network as one process with the whole batch. Without a
-    process group, and in eval mode, it does exactly what torch's does. Unlike ``torch.nn.SyncBatchNorm`` it also runs
-    on CPUs. Every process must hold a batch of the same size.
+    process group and without ``active``, and in eval mode, it does exactly what torch's does. Unlike
+    ``torch.nn.SyncBatchNorm`` it also runs on CPUs.
     """
 
     def forward(
-        self, input: Float[Tensor, "batch channels height width"]
+        self,
+        input: Float[Tensor, "batch channels height width"],
+        active: Bool[Tensor, "batch height width"] | None = None,
     ) -> Float[Tensor, "batch channels height width"]:
-        """Normalise with the statistics of all processes, or in eval mode with the running ones."""
-        if not self.training or processes() == 1:
+        """Normalise with the statistics of all processes, or in eval mode with the running ones.
+
+        What is not ``active`` is normalised, too, but does not count in the statistics, and must not be used: no
+        gradient may come from there.
+        """
+        if not self.training or (active is None and processes() == 1):
             return super().forward(input)
         assert self.running_mean is not None
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
-        output, mean, variance = _Normalise.apply(input, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call] # torch
+        if active is None:
+            active = input.new_ones((), dtype=torch.bool).expand(input.shape[0], *input.shape[2:])
+        output, mean, variance, count = _Normalise.apply(input, active, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call] # torch
         with torch.no_grad():
             self.num_batches_tracked += 1
             momentum = 1 / int(self.num_batches_tracked) if self.momentum is None else self.momentum
-            count = input.numel() // input.shape[1] * processes()
-            self.running_mean.lerp_(mean, momentum)
-            self.running_var.lerp_(variance * (count / (count - 1)), momentum)
+            weight = momentum * (count > 1).to(mean)  # a batch without an active position says nothing
+            self.running_mean.lerp_(mean, weight)
+            self.running_var.lerp_(variance * (count / (count - 1).clamp_min(1)), weight)
         return output
 
 
@@ -46,35 +54,49 @@ class _Normalise(torch.autograd.Function):
     r""":math:`\gamma (x - \mu)/\sqrt{v + \varepsilon} + \beta` with mean and variance over all processes.
 
     The derivative is that of normalising with constants, minus its projections onto 1 and :math:`\hat x`, which are
-    sums over all processes.
+    sums over the active positions of all processes.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-        variance, mean = torch.var_mean(x, (0, 2, 3), correction=0)
-        # Variance about the common mean, without the cancellation of E[x²] - E[x]².
-        moments = torch.stack((mean, variance))
-        gathered = [torch.empty_like(moments) for _ in range(processes())]
-        dist.all_gather(gathered, moments)
-        means, variances = torch.stack(gathered).unbind(1)
-        mean = means.mean(0)
-        variance = (variances + (means - mean).square()).mean(0)
-        ctx.save_for_backward(x, weight, mean, variance)
+    def forward(
+        ctx: Any, x: Tensor, active: Tensor, weight: Tensor, bias: Tensor, eps: float
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        active = active.unsqueeze(1)
+        own = active.sum().to(x)
+        mean = _mean(x, active, own)
+        variance = _mean((x - mean.view(-1, 1, 1)).square(), active, own)
+        count = own
+        if processes() > 1:
+            # Variance about the common mean, without the cancellation of E[x²] - E[x]².
+            moments = torch.stack((own.expand_as(mean), mean, variance))
+            gathered = [torch.empty_like(moments) for _ in range(processes())]
+            dist.all_gather(gathered, moments)
+            counts, means, variances = torch.stack(gathered).unbind(1)
+            count = counts.sum(0)[0]
+            shares = counts / count.clamp_min(1)
+            mean = (shares * means).sum(0)
+            variance = (shares * (variances + (means - mean).square())).sum(0)
+        ctx.save_for_backward(x, active, weight, mean, variance, count)
         ctx.eps = eps
-        ctx.mark_non_differentiable(mean, variance)
-        return F.batch_norm(x, mean, variance, weight, bias, False, 0.0, eps), mean, variance
+        ctx.mark_non_differentiable(mean, variance, count)
+        return F.batch_norm(x, mean, variance, weight, bias, False, 0.0, eps), mean, variance, count
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        x, weight, mean, variance = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor, None, Tensor, Tensor, None]:
+        x, active, weight, mean, variance, count = ctx.saved_tensors
         by_x, by_weight, by_bias = torch.ops.aten.native_batch_norm_backward(
             grad, x, weight, mean, variance, None, None, False, ctx.eps, [True, True, True]
         )
         projections = torch.stack((by_bias, by_weight))
-        dist.all_reduce(projections)
-        along_one, along_x = projections / (processes() * x.numel() / x.shape[1])
+        if processes() > 1:
+            dist.all_reduce(projections)
+        along_one, along_x = projections / count.clamp_min(1)
         inverse = (variance + ctx.eps).rsqrt()
         slope = -weight * inverse * along_x * inverse
         shift = -weight * inverse * along_one - slope * mean
-        return by_x.addcmul_(x, slope.view(-1, 1, 1)).add_(shift.view(-1, 1, 1)), by_weight, by_bias, None
+        return by_x.addcmul_(active, torch.addcmul(shift.view(-1, 1, 1), x, slope.view(-1, 1, 1))), None, by_weight, by_bias, None
+
+
+def _mean(values: Float[Tensor, "b c h w"], active: Bool[Tensor, "b 1 h w"], count: Tensor) -> Float[Tensor, "c"]:
+    return torch.where(active, values, 0).sum((0, 2, 3)) / count.clamp_min(1)

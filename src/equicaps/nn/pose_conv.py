@@ -4,7 +4,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from equicaps._checks import check_alike, check_count, check_floating, check_window_grid
@@ -30,8 +30,8 @@ class PoseConv2d(nn.Module):
         stride: the stride of the windows, which must reach from edge to edge.
         padding: the width of the border of zeros around the features.
         kernel: the family of ψ: :class:`SplineKernel` (paper) or :class:`HarmonicKernel`.
-        norm: whether the output is normalised over the batch in training, before it is weighted by activations. In eval
-            mode that is part of kernel and bias, so it costs nothing there.
+        norm: whether the output is normalised over the active windows of the batch in training, before it is weighted
+            by activations. In eval mode that is part of kernel and bias, so it costs nothing there.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class PoseConv2d(nn.Module):
         if activations is None or active is None:
             return self._normalised(out, bias)
         # What is not active has no values: it must reach neither the batch statistics nor the output.
-        out = self._normalised(torch.where(active.unsqueeze(1), out, 0), bias)
+        out = self._normalised(torch.where(active.unsqueeze(1), out, 0), bias, active)
         return torch.where(active.unsqueeze(1), out, 0) * activations
 
     def upright(self, features: Float[Tensor, "b c h w"]) -> Float[Tensor, "b m y x"]:
@@ -127,11 +127,13 @@ class PoseConv2d(nn.Module):
         scale = self.norm.weight * (variance + self.norm.eps).rsqrt()
         return self.weight * scale[:, None, None, None], self.norm.bias - mean * scale
 
-    def _normalised(self, out: Float[Tensor, "b m y x"], bias: Tensor | None) -> Float[Tensor, "b m y x"]:
+    def _normalised(
+        self, out: Float[Tensor, "b m y x"], bias: Tensor | None, active: Bool[Tensor, "b y x"] | None = None
+    ) -> Float[Tensor, "b m y x"]:
         if bias is not None:
             return out + bias[:, None, None]
         assert self.norm is not None
-        normalised: Tensor = self.norm(out)
+        normalised: Tensor = self.norm(out, active)
         return normalised
 
     def _check(self, features: Tensor, poses: Tensor) -> None:
