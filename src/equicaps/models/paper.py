@@ -49,7 +49,7 @@ class PaperConfig:
     gradients: GradientMethod = "sobel"
     iterations: int = 2
     pool_by_agreement: bool = False
-    norm: bool = True
+    norm: bool = False
     features: bool = True
     poses: bool = True
 

@@ -95,7 +95,13 @@ class _Normalise(torch.autograd.Function):
         inverse = (variance + ctx.eps).rsqrt()
         slope = -weight * inverse * along_x * inverse
         shift = -weight * inverse * along_one - slope * mean
-        return by_x.addcmul_(active, torch.addcmul(shift.view(-1, 1, 1), x, slope.view(-1, 1, 1))), None, by_weight, by_bias, None
+        return (
+            by_x.addcmul_(active, torch.addcmul(shift.view(-1, 1, 1), x, slope.view(-1, 1, 1))),
+            None,
+            by_weight,
+            by_bias,
+            None,
+        )
 
 
 def _mean(values: Float[Tensor, "b c h w"], active: Bool[Tensor, "b 1 h w"], count: Tensor) -> Float[Tensor, "c"]:
