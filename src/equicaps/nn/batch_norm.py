@@ -95,14 +95,9 @@ class _Normalise(torch.autograd.Function):
         inverse = (variance + ctx.eps).rsqrt()
         slope = -weight * inverse * along_x * inverse
         shift = -weight * inverse * along_one - slope * mean
-        return (
-            by_x.addcmul_(active, torch.addcmul(shift.view(-1, 1, 1), x, slope.view(-1, 1, 1))),
-            None,
-            by_weight,
-            by_bias,
-            None,
-        )
+        by_statistics = torch.addcmul(shift.view(-1, 1, 1), x, slope.view(-1, 1, 1))
+        return by_x.addcmul_(active, by_statistics), None, by_weight, by_bias, None
 
 
-def _mean(values: Float[Tensor, "b c h w"], active: Bool[Tensor, "b 1 h w"], count: Tensor) -> Float[Tensor, "c"]:
+def _mean(values: Float[Tensor, "b c h w"], active: Bool[Tensor, "b 1 h w"], count: Tensor) -> Float[Tensor, " c"]:
     return torch.where(active, values, 0).sum((0, 2, 3)) / count.clamp_min(1)
