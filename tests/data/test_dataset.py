@@ -133,3 +133,9 @@ def test_impossible_angles_are_refused(without_shape_checks):
         Dataset("x", images, labels, ("a",), angles=torch.tensor([math.nan, -math.inf]))
     with pytest.raises(UsageError, match="2 images, but 3 angles"):
         Dataset("x", images, labels, ("a",), angles=torch.zeros(3))
+
+
+def test_some_images_of_each_class_are_spread_over_them():
+    chosen = uneven(100, 7, 0, 30).some_of_each(10)
+    assert chosen.class_sizes() == [10, 7, 0, 10]
+    assert (chosen.images[:10].flatten() * 137).round().tolist() == list(range(0, 100, 10))

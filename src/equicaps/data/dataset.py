@@ -108,6 +108,11 @@ class Dataset:
         drawn = torch.rand(count, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         return self.take(bounds[:-1] + (drawn * bounds.diff()).long())
 
+    def some_of_each(self, count: int) -> "Dataset":
+        """At most ``count`` images of each class, spread over them and always the same ones."""
+        places = [(self.labels == label).nonzero().flatten() for label in range(len(self.classes))]
+        return self.take(torch.cat([own[:: max(1, -(-len(own) // count))] for own in places]))
+
     def hold_back(self, count: int) -> tuple["Dataset", "Dataset"]:
         """The set without about ``count`` images, and those, always the same ones.
 
