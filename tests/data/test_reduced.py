@@ -204,22 +204,23 @@ def test_memory_does_not_grow_with_the_folder(tmp_path):
     assert as_tensors > 130
 
 
-def test_two_processes_at_once_decode_once(folder, tmp_path):
-    """The second one waits; it reads what the first one wrote."""
-    children = []
-    for name in ("one", "two"):
-        if child := os.fork():
-            children.append(child)
-            continue
-        calls = []
-        try:
-            train, _ = load_folder(folder, watch=lambda *call, to=calls: (to.append(call), time.sleep(0.01)))
-            (tmp_path / name).write_text(f"{len(calls)} {float(train.images[:].sum())}")
-        finally:
-            os._exit(0)
-    for child in children:
-        os.waitpid(child, 0)
-    found = [(tmp_path / name).read_text().split() for name in ("one", "two")]
+TOGETHER = """
+import sys, time
+from equicaps.data import load_folder
+
+calls = []
+train, _ = load_folder(sys.argv[1], watch=lambda *call: (calls.append(call), time.sleep(0.01)))
+print(len(calls), float(train.images[:].sum()))
+"""
+
+
+def test_two_processes_at_once_decode_once(folder):
+    """The second one waits, or comes later; it reads what the first one wrote."""
+    for file in folder.rglob("*.*"):
+        os.utime(file, (1e9, 1e9))  # settled long ago
+    command = [sys.executable, "-c", TOGETHER, str(folder)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    found = [process.communicate()[0].split() for process in both]
     assert sorted(int(calls) for calls, _ in found) == [0, 20]
     assert found[0][1] == found[1][1]
 

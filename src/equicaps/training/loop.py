@@ -35,8 +35,8 @@ from equicaps.training.trainer import StepFigures, Trainer
 from equicaps.training.zeros import zeros_of
 
 Watch = Callable[[Progress], None]
-ENOUGH = 20
-"""The number of training images of each class in which symmetries are looked for, at most."""
+FEW, ENOUGH = 10, 50
+"""The number of training images of each class in which symmetries are looked for, at least and at most."""
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,8 @@ class _Run:
 
     def _symmetries(self, model: PoseModel) -> dict[str, Any]:
         """The classes that look the same after a part of a turn, according to some training images."""
-        some = self.data.some_of_each(ENOUGH)
+        share = (self.config.intervals.evaluation_images or len(self.data)) // len(self.data.classes)
+        some = self.data.some_of_each(min(max(share, FEW), ENOUGH))
         found = find_symmetries(model, square(some.images[:]), some.labels, angles=some.angles)
         return {} if found is None else {"symmetries": asdict(found)}
 
