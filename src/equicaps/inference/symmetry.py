@@ -19,6 +19,7 @@ from torch import Tensor
 from equicaps.functional import Capsules
 from equicaps.images.rotation import rotate
 from equicaps.metrics import AGREED
+from equicaps.numerics import NO_EVIDENCE, at_least
 
 if TYPE_CHECKING:
     from equicaps.inference.model import PoseModel
@@ -200,7 +201,7 @@ def _symmetry(still: _Look, rotated: _Look, turns: Float[Tensor, " n"], known: F
     for number, order in enumerate(ORDERS):
         before, after = (look.moments[:, number] @ weights[number].conj() for look in (still, rotated))
         follows[order] = _resultant(after * before.conj() * torch.polar(torch.ones_like(turns), -order * turns)).real
-        strength[order] = float(before.abs().mean() / still.features.mean().clamp(min=1e-12))
+        strength[order] = float(before.abs().mean() / at_least(still.features.mean(), NO_EVIDENCE))
         upright[order] = _resultant((before * torch.polar(torch.ones_like(turns), -order * known))[~known.isnan()])
     signal = {order: strength[order] * max(float(follows[order]), 0.0) for order in ORDERS}
     for order in ORDERS[1:]:
@@ -224,4 +225,4 @@ def _strongest(found: Complex[Tensor, "n capsules"]) -> Complex[Tensor, " capsul
 
 def _resultant(values: Complex[Tensor, " n"]) -> Complex[Tensor, ""]:
     """The mean of the directions; what has none counts as zero."""
-    return (values / values.abs().clamp(min=1e-12)).mean()
+    return (values / at_least(values.abs(), NO_EVIDENCE)).mean()
