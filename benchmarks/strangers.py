@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from equicaps import load
 from equicaps.data import Dataset
 from equicaps.images import Augmentation, rotate
-from equicaps.inference.angle_error import deviations
+from equicaps.inference.angle_error import coverage
 from equicaps.losses import Objective
 from equicaps.metrics import balanced_accuracy, wilson_interval
 from equicaps.models.output import CapsOutput, identity_poses
@@ -160,12 +160,9 @@ def measure(name: str, seed: int, folder: Path, rows: dict[str, Any]) -> None:
     held_out = setup.evaluation.test.data if hasattr(setup.evaluation, "test") else setup.evaluation.data
     test, model = Test.of(held_out, size), load(out)
     row = {"set": name, "seed": seed, "size": size, "training_images": len(setup.data), "cpu_minutes": minutes}
-    found, off = deviations(model, held_out.images[:], 360 * torch.rand(len(held_out)))
-    stated = found.angle_error
     rows[f"{name}, equicaps, {seed}"] = {
         **row, "network": "equicaps", "parameters": parameters(model.network), **test.figures(model.network),
-        "angles_within_error": None if stated is None else 100 * (off <= stated)[~off.isnan()].double().mean().item(),
-        "median_deviation": off.nanmedian().item(),
+        **(coverage(model, held_out.images[:]) or {}),
     }  # fmt: skip
     tried = rows.setdefault(f"{name}, rates", {})
     for rate in RATES:

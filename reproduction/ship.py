@@ -2,12 +2,11 @@
 
 from dataclasses import asdict
 
-import torch
 from rich.console import Console
 
 from equicaps.data import Dataset
 from equicaps.inference import Card, PoseModel, save_model
-from equicaps.inference.angle_error import deviations, measure_errors
+from equicaps.inference.angle_error import coverage, measure_errors
 from equicaps.inference.model_files import read_model
 from equicaps.metrics import class_zeros, exactness
 from equicaps.models import GroupCapsNet
@@ -77,24 +76,10 @@ def ship(name: str, console: Console) -> None:
     }
     if unseen and (errors := measure_errors(PoseModel(network, Card.of(name, card)), unseen.images[:])):
         card["angle_errors"] = asdict(errors)
-        card["figures"] |= _coverage(PoseModel(network, Card.of(name, card)), mnist("test"))
+        card["figures"] |= coverage(PoseModel(network, Card.of(name, card)), mnist("test").images[:]) or {}
     save_model(WEIGHTS / f"{name}.safetensors", network, card)
     lines = "\n".join(f"  {key} {value:.6g}" for key, value in figures.items())
     console.print(f"{name}\n{lines}", markup=False, highlight=False)
-
-
-def _coverage(model: PoseModel, test: Dataset) -> dict[str, float]:
-    """The percentage of test digits, rotated at random, whose angle is no further off than stated; also by thirds."""
-    degrees = 360 * torch.rand(len(test), generator=torch.Generator().manual_seed(1))
-    found, off = deviations(model, test.images[:], degrees)
-    assert found.angle_error is not None
-    within, order = (off <= found.angle_error).double() * 100, found.angle_error.argsort()
-    thirds = zip(("smallest", "middle", "largest"), within[order].chunk(3), strict=True)
-    return {
-        "angle_error_mean": found.angle_error.nanmean().item(),
-        "angle_error_coverage": within.mean().item(),
-        **{f"angle_error_coverage_{name}_third": third.mean().item() for name, third in thirds},
-    }
 
 
 def _figures(network: GroupCapsNet, test: Dataset) -> dict[str, int | float]:

@@ -282,6 +282,11 @@ def unreadable_class(folder):
         file.write_bytes(file.name.encode())
 
 
+def truncated(folder):
+    for file in (folder / "cat" / "3.png", folder / "dog" / "5.png"):
+        file.write_bytes(file.read_bytes()[:60])
+
+
 def tiny_and_long(folder):
     save(folder / "dog" / "tiny.png", picture(50, (1, 1)))
     save(folder / "dog" / "long.png", picture(51, (30, 20_000)))
@@ -302,10 +307,11 @@ def listed(folder, *rows):
     [
         (one_class, UsageError, "at least two classes are needed, each a folder of images; found only 'cat'"),
         (empty_class, UsageError, r"dog holds no image .*; add some or remove the folder"),
-        (unreadable_class, DamagedFileError, r"dog/0\.png is not a readable image"),
+        (unreadable_class, DamagedFileError, r"(?s)10 of 20 images cannot be used.*dog/0\.png is not a readable image"),
+        (truncated, DamagedFileError, r"(?s)2 of 20 .*them:\n  .*cat/3\.png is trunc.*\n  .*dog/5\.png is trunc"),
         (lambda folder: listed(folder, "dog/30.png,dog"), UsageError, r"row 22: .*dog/30\.png is not a file"),
     ],
-    ids=["one class", "empty class", "unreadable class", "list with a missing file"],
+    ids=["one class", "empty class", "unreadable class", "truncated files", "list with a missing file"],
 )
 def test_bad_input_is_explained_and_nothing_is_written(folder, harm, error, message):
     given = harm(folder) or folder
@@ -331,3 +337,27 @@ def test_odd_input_works(folder, harm, count, channels):
         assert 0 <= data.images[:].amin() < data.images[:].amax() <= 1
     views = Sampler(splits.train, ROTATED, images=4, views=2, seed=0).batch(0).views
     assert views.shape == (8, channels, 32, 32)
+
+
+def test_of_many_damaged_images_the_first_are_named(folder):
+    for file in folder.glob("*/*.png"):
+        file.write_bytes(f"no image: {file}".encode())
+    with pytest.raises(DamagedFileError, match=r"20 of 20 images") as raised:
+        load_folder(folder)
+    assert str(raised.value).count("is not a readable image") == 10
+    assert str(raised.value).endswith("and 10 more")
+
+
+def test_what_nobody_has_used_for_long_is_deleted_when_another_folder_is_read(folder, tmp_path):
+    places = [shutil.copytree(folder, tmp_path / name) for name in ("unused", "used")]
+    before = [load_folder(place)[0] for place in places]
+    files = sorted((cache_folder() / "folders").glob("*/images.bin"))
+    assert len(files) == 2
+    for file in files:
+        os.utime(file, (0, 0))
+    load_folder(places[1])  # which is a use
+    load_folder(folder)
+    left = sorted((cache_folder() / "folders").glob("*/images.bin"))
+    assert len(left) == 2
+    assert len({*files} & {*left}) == 1
+    assert torch.equal(before[0].images[:], before[1].images[:])  # still readable by those who have it open

@@ -9,7 +9,7 @@ import torch
 from equicaps import load
 from equicaps.data import embedded_digits
 from equicaps.inference import Card, PoseModel, angle_error
-from equicaps.inference.angle_error import AngleErrors, deviations, evidence, measure_errors
+from equicaps.inference.angle_error import AngleErrors, coverage, deviations, evidence, measure_errors
 from equicaps.models import CapsOutput, GroupCapsNet
 
 TABLE = AngleErrors((2.0, 8.0), (2.0, 8.0, 10.0), (3.0, 9.0, 20.0))
@@ -50,6 +50,21 @@ def test_nine_of_ten_angles_of_unseen_digits_are_within_their_error(digits):
     assert 0.85 < share < 0.95
     assert (off <= found.angle_error / 2).double().mean().item() < 0.8
     assert found.angle_error.std() > 0.5  # not one error for all
+
+
+def test_coverage_counts_angles_within_their_stated_error_and_in_thirds(digits, monkeypatch):
+    """Nine images whose stated errors are 1 to 9 degrees and which are all 5 degrees off; one has no angle."""
+    stated = torch.tensor([9.0, 1, 8, 2, 7, 3, 6, 4, 5, 0])
+    off = torch.tensor([5.0] * 9 + [math.nan])
+    answers = replace(digits.predict(torch.rand(10, 1, 28, 28)), angle_error=stated)
+    monkeypatch.setattr(angle_error, "deviations", lambda *_: (answers, off))
+    found = coverage(digits, torch.rand(10, 1, 28, 28))
+    assert found == pytest.approx(
+        {"stated_angle_error_mean": 5, "angle_error_coverage": 500 / 9, "angle_error_coverage_smallest_third": 0,
+         "angle_error_coverage_middle_third": 200 / 3, "angle_error_coverage_largest_third": 100}
+    )  # fmt: skip
+    answers = replace(answers, angle_error=None)
+    assert coverage(digits, torch.rand(10, 1, 28, 28)) is None
 
 
 def test_errors_that_are_measured_cover_other_images(digits, monkeypatch):

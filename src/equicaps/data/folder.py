@@ -11,6 +11,7 @@ import torch
 
 from equicaps._checks import is_printable
 from equicaps.data.angles import Angles, angles_of_splits, merge_angles, read_angles
+from equicaps.data.damaged import of_each
 from equicaps.data.dataset import Dataset
 from equicaps.data.reduced import Side, Watch, reduced
 from equicaps.data.table import read_table
@@ -280,7 +281,7 @@ def _median_side(files: Sequence[Path]) -> int:
     """The median of the longer sides, by the headers."""
     from equicaps.images.decode import image_size
 
-    return median_low(sorted(max(image_size(file)) for file in files))
+    return median_low(sorted(map(max, of_each(image_size, files))))
 
 
 def _note(sizes: Sequence[tuple[int, int]], side: int, channels: int) -> str:

@@ -4,14 +4,17 @@ So any number of photographs needs little memory: the file is mapped into it, an
 the pixels of every image, then a description in JSON, then the length of that and a checksum of both.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
+import os
 import shutil
 import struct
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -23,6 +26,7 @@ from torch import Tensor
 
 from equicaps._cache import cache_folder
 from equicaps._files import lock_folder, written
+from equicaps.data.damaged import of_each, or_error, refuse
 from equicaps.errors import EquicapsError, FileError
 from equicaps.images.ahead import PIXELS, Room, ahead
 from equicaps.images.background import brightness
@@ -33,6 +37,8 @@ _log = logging.getLogger(__name__)
 Watch = Callable[[int, int], None]
 """Is called with how many images have been decoded, and how many there are."""
 FOLDER, FILE = "folders", "images.bin"
+KEPT_DAYS = 90
+"""Files that nobody has used for so long are deleted when another one is written."""
 WORKERS = 4
 """How many threads decode."""
 UNSETTLED = 2.0
@@ -90,6 +96,7 @@ def reduced(root: Path, files: Sequence[Path], to: Side, watch: Watch | None = N
             if found := _opened(place / FILE, key):  # another process has written it in the meantime
                 return found
             _log.info("reading %d images of %s into %s", len(files), root, place)
+            _delete_old(place.parent)
             _write(place / FILE, files, to, {"key": key, "settled": settled}, watch)
             if found := _opened(place / FILE, key, fresh=True):
                 return found
@@ -115,32 +122,45 @@ def _code() -> str:
 def _write(path: Path, files: Sequence[Path], to: Side, description: dict[str, Any], watch: Watch | None) -> None:
     from equicaps.images.decode import Header, image_header
 
-    headers = [image_header(file) for file in files]
+    headers = of_each(image_header, files)
     kind = np.dtype(np.uint16 if any(header.deep for header in headers) else np.uint8)
     shape = (len(files), to.channels or max(header.channels for header in headers), to.size, to.size)
     _check_space(path.parent, int(np.prod(shape, dtype=np.int64)) * kind.itemsize)
     room = Room(PIXELS)
 
-    def read(image: tuple[Path, Header]) -> _Prepared:
+    def read(image: tuple[Path, Header]) -> _Prepared | EquicapsError:
         file, header = image
-        return room.run(header.width * header.height, lambda: _prepared(file, to, shape[1], kind))
+        prepare = partial(_prepared, file, to, shape[1], kind)
+        return or_error(partial(room.run, header.width * header.height), prepare)
 
-    channels, brightnesses, checksum = 1, [], 0
+    channels, brightnesses, checksum, damaged = 1, [], 0, []
     with written(path) as stored:
         images = ahead(read, zip(files, headers, strict=True), workers=WORKERS, limit=2 * WORKERS)
         for number, image in enumerate(images, 1):
+            if watch:
+                watch(number, len(files))
+            if isinstance(image, EquicapsError):
+                damaged.append(image)
+                continue
             content = image.pixels.tobytes()
             stored.write(content)
             checksum = zlib.crc32(content, checksum)
             channels = max(channels, image.channels)
             brightnesses.append(image.brightness)
-            if watch:
-                watch(number, len(files))
+        refuse(damaged, of=len(files))
         sizes = [(header.width, header.height) for header in headers]
         seen = {"channels": to.channels or channels, "sizes": sizes, "brightnesses": brightnesses}
         text = json.dumps({**description, "shape": shape, "kind": kind.name, **seen}).encode()
         stored.write(text)
         stored.write(_TAIL.pack(len(text), zlib.crc32(text, checksum)))
+
+
+def _delete_old(folder: Path) -> None:
+    """Delete the files of all roots that have not been used for :data:`KEPT_DAYS` days; mapped ones stay readable."""
+    for file in folder.glob(f"*/{FILE}"):
+        with contextlib.suppress(OSError):
+            if time.time() - file.stat().st_mtime > KEPT_DAYS * 86400:
+                file.unlink()
 
 
 def _check_space(folder: Path, needed: int) -> None:
@@ -185,6 +205,8 @@ def _opened(path: Path, key: str, *, fresh: bool = False) -> Reduced | None:
             if found.get("key") != key or not (found["settled"] or fresh):
                 return None
             pixels = np.memmap(file, found["kind"], "r", shape=tuple(found["shape"]))
+        with contextlib.suppress(OSError):
+            os.utime(path)  # it is in use
     except (OSError, ValueError):
         return None
     shown = np.asarray(pixels)[:, : found["channels"]]

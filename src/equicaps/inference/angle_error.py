@@ -91,6 +91,28 @@ def deviations(
     return rotated, period / 2 - (period / 2 - (rotated.angles - still.angles - degrees) % period).abs()
 
 
+def coverage(
+    model: "PoseModel", images: Float[Tensor, "n channels height width"], *, seed: int = 1
+) -> dict[str, float] | None:
+    """How often the error that a model states is kept, when images that it has never seen are rotated at random.
+
+    The percentage of all angles that are no further off than stated, the same in the thirds of the images with the
+    smallest, middle and largest stated error, and the mean of the stated errors in degrees. None without errors.
+    """
+    degrees = 360 * torch.rand(len(images), generator=torch.Generator().manual_seed(seed))
+    found, off = deviations(model, images, degrees.to(images))
+    if found.angle_error is None or bool(off.isnan().all()):
+        return None
+    stated, off = found.angle_error[~off.isnan()], off[~off.isnan()]
+    within = (off <= stated).double() * 100
+    thirds = zip(("smallest", "middle", "largest"), within[stated.argsort()].tensor_split(3), strict=True)
+    return {
+        "stated_angle_error_mean": stated.mean().item(),
+        "angle_error_coverage": within.mean().item(),
+        **{f"angle_error_coverage_{name}_third": third.mean().item() for name, third in thirds},
+    }
+
+
 def measure_errors(
     model: "PoseModel", images: Float[Tensor, "n channels height width"], *, seed: int = 0
 ) -> AngleErrors | None:
