@@ -29,7 +29,7 @@ def test_every_error_has_one_root_and_is_a_built_in_error(error):
 
 def test_that_list_has_all_errors():
     names = {"DamagedFileError", "EquicapsError", "ExportError", "FetchError", "FileError", "LawViolationError"}
-    names |= {"MissingPackageError", "NotFoundError", "TrainingError", "UsageError", "WorkersError"}
+    names |= {"MissingPackageError", "NotFoundError", "TrainingError", "UnansweredError", "UsageError", "WorkersError"}
     assert {error.__name__ for error in ERRORS} == names
 
 

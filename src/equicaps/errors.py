@@ -41,6 +41,10 @@ class WorkersError(EquicapsError, RuntimeError):
     """The processes or machines that compute have failed."""
 
 
+class UnansweredError(EquicapsError, ArithmeticError):
+    """A network computes something for an image that is not a finite number: that is no answer."""
+
+
 class ExportError(EquicapsError, RuntimeError):
     """A network cannot be exported with the installed version of torch."""
 

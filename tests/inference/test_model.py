@@ -3,13 +3,14 @@ import math
 import pytest
 import torch
 from commands import save_network
+from PIL import Image
 
 import equicaps
 from equicaps.data import embedded_digits
-from equicaps.errors import NotFoundError
+from equicaps.errors import NotFoundError, UnansweredError
 from equicaps.images import rotate
 from equicaps.images.preparation import ImageFormat, prepare
-from equicaps.inference import Card, PoseModel
+from equicaps.inference import Answer, Card, PoseModel
 from equicaps.metrics import class_zeros
 from equicaps.models import CapsOutput, GroupCapsNet
 
@@ -192,3 +193,33 @@ def test_a_prediction_does_not_depend_on_how_many_images_pass_at_once(model):
     assert torch.equal(parts.labels, whole.labels)
     torch.testing.assert_close(parts.confidence, whole.confidence, atol=1e-5, rtol=0)
     torch.testing.assert_close(parts.output.scores.softmax(-1).amax(-1), parts.confidence)
+
+
+def test_what_is_not_finite_is_no_answer(model, tmp_path, monkeypatch):
+    """Of three images the network overflows on the second: the batch has no answer, the two other files have one."""
+    classify = model.network.classify
+
+    def overflow(images):
+        output = classify(images)
+        bright = images.flatten(1).mean(1) > 0.9
+        return output._replace(activations=torch.where(bright[:, None], torch.inf, output.activations))
+
+    monkeypatch.setattr(model.network, "classify", overflow)
+    images = torch.rand(3, 1, 32, 32) / 2
+    images[1] = 1.0
+    images[:, :, 16, 16] = 0.5
+    with pytest.raises(UnansweredError, match="no answer for image 2 of 3: what it computes is not a finite number"):
+        model.predict(images)
+    files = [tmp_path / f"{number}.png" for number in range(3)]
+    for file, image in zip(files, images, strict=True):
+        Image.fromarray((image[0] * 255).byte().numpy()).save(file)
+    kinds = [type(answer) for _, answer in model.predict_files(files)]
+    assert kinds == [Answer, UnansweredError, Answer]
+
+
+@pytest.mark.parametrize("part", ["scores", "activations", "poses"])
+def test_every_part_of_an_answer_must_be_finite(model, part):
+    output = model.network.classify(torch.rand(2, 1, 32, 32))
+    getattr(output, part)[1, 3] = torch.nan
+    with pytest.raises(UnansweredError, match="image 2 of 2"):
+        model.interpret(output.map(torch.clone))

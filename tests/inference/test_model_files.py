@@ -1,10 +1,16 @@
+import copy
 import math
+import re
+import subprocess
+import sys
 
 import pytest
+import torch
 from commands import save_network
 
 import equicaps
-from equicaps.errors import FileError
+from equicaps._tensor_files import write_tensors
+from equicaps.errors import DamagedFileError, FileError
 from equicaps.inference import save_model
 from equicaps.inference.model_files import read_model
 
@@ -33,4 +39,79 @@ def test_zero_angles_that_are_not_numbers_are_refused(path, tmp_path, zero):
     network, content = read_model(path)
     save_model(tmp_path / "other.safetensors", network, content | {"zeros": [zero] * 10})
     with pytest.raises(FileError, match="zeros must be finite angles in degrees"):
+        equicaps.load(tmp_path / "other.safetensors")
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_weights_that_are_not_finite_are_refused_by_name(path, tmp_path, value):
+    network, content = read_model(path)
+    with torch.no_grad():
+        network.body.layers[1].weight[0, 0, 0] = value
+    save_model(tmp_path / "other.safetensors", network, content)
+    with pytest.raises(DamagedFileError, match=r"weights 'body\.layers\.1\.weight' that are not finite numbers"):
+        read_model(tmp_path / "other.safetensors")
+
+
+def harmed(network, name, harm):
+    tensors = dict(network.state_dict())
+    tensors[name] = harm(tensors[name])
+    return {key: tensor for key, tensor in tensors.items() if tensor is not None}
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (lambda weight: weight[:-1], r"of shape \(.*\) and type torch.float32, but the network that it describes has"),
+        (lambda weight: weight.long(), r"type torch.int64, but the network that it describes has .* and torch.float32"),
+        (lambda weight: None, r"no weights 'body\.layers\.0\.weight', which the network that it describes needs"),
+    ],
+    ids=["another shape", "another type", "missing"],
+)
+def test_weights_that_do_not_fit_the_card_are_refused_by_name(path, tmp_path, harm, message):
+    network, content = read_model(path)
+    write_tensors(tmp_path / "other.safetensors", "model", harmed(network, "body.layers.0.weight", harm), content)
+    with pytest.raises(DamagedFileError, match=message):
+        read_model(tmp_path / "other.safetensors")
+
+
+def test_weights_that_the_network_does_not_have_are_refused_by_name(path, tmp_path):
+    network, content = read_model(path)
+    write_tensors(tmp_path / "other.safetensors", "model", network.state_dict() | {"x": torch.zeros(1)}, content)
+    with pytest.raises(DamagedFileError, match="weights 'x', which the network that it describes does not have"):
+        read_model(tmp_path / "other.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        ({"num_classes": 10**7}, "has weights .* of shape"),
+        ({"in_channels": 10**9}, "has weights .* of shape"),
+        ({"image_size": 10**5}, "at most 1024 is allowed"),
+        ({"decoder": True, "image_size": 1024}, "has no weights 'decoder"),
+    ],
+    ids=str,
+)
+def test_a_card_cannot_ask_for_more_memory_than_its_file_has(path, tmp_path, claim, message):
+    """In a process that may not have another gigabyte: the size is refused, and not the lack of memory."""
+    network, content = read_model(path)
+    content = copy.deepcopy(content)
+    content["config"]["model"] |= claim
+    save_model(tmp_path / "other.safetensors", network, content)
+    program = (
+        "import resource, sys; from equicaps.inference.model_files import read_model\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 2**30,) * 2)\n"
+        "try: read_model(sys.argv[1])\n"
+        "except OSError as error: print(type(error).__name__, error)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "other.safetensors")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert re.search(message, done.stdout), done.stdout
+    assert "memory" not in done.stdout
+
+
+def test_a_frame_that_no_memory_holds_is_refused(path, tmp_path):
+    network, content = read_model(path)
+    save_model(tmp_path / "other.safetensors", network, content | {"frame": 10**6})
+    with pytest.raises(FileError, match="frame must be at most 1024 pixels, but is 1000000"):
         equicaps.load(tmp_path / "other.safetensors")

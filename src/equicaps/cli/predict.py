@@ -18,7 +18,7 @@ from equicaps.images.decode import find_images, is_remote, open_image
 from equicaps.images.pictures import encoded
 from equicaps.inference import Answer, Card, load
 from equicaps.inference.model import WORKERS
-from equicaps.inference.prediction import format_angle
+from equicaps.inference.prediction import Failure, format_angle
 
 
 def predict(
@@ -50,11 +50,11 @@ def predict(
         trained, files = load(model), find_images(list(map(Path, images)))
         targets = _targets(files, save) if save else {}
     rows: list[tuple[Path, Answer]] = []
-    failures: list[tuple[Path, OSError]] = []
+    failures: list[tuple[Path, Failure]] = []
     answers = trained.predict_files(files, workers=workers or WORKERS)
     with reported(console):
         for file, answer in track(answers, "reading", len(files), console=console, disable=not console.is_terminal):
-            if isinstance(answer, OSError):
+            if isinstance(answer, Failure):
                 failures.append((file, answer))
                 continue
             rows.append((file, answer))
@@ -97,7 +97,7 @@ def _show(rows: list[tuple[Path, Answer]], convention: str) -> None:
 
 
 def _document(
-    card: Card, rows: list[tuple[Path, Answer]], failures: list[tuple[Path, OSError]], targets: dict[Path, Path]
+    card: Card, rows: list[tuple[Path, Answer]], failures: list[tuple[Path, Failure]], targets: dict[Path, Path]
 ) -> dict[str, Any]:
     images = [
         {"file": str(file), **asdict(answer), **({"saved": str(targets[file])} if file in targets else {})}

@@ -11,6 +11,7 @@ from equicaps.cli.terminal import printable
 from equicaps.errors import EquicapsError, UsageError
 from equicaps.images.background import BACKGROUNDS
 from equicaps.inference import PoseModel
+from equicaps.inference.prediction import Failure
 
 FAILED, USAGE = 1, 2
 
@@ -40,8 +41,8 @@ def settings_reported(console: Console) -> Iterator[None]:
             raise fail(console, str(error), USAGE) from error
 
 
-def failures_reported(console: Console, failures: Sequence[tuple[Path, OSError]]) -> None:
-    """Print what could not be read, one line each; then the command as a whole has failed."""
+def failures_reported(console: Console, failures: Sequence[tuple[Path, Failure]]) -> None:
+    """Print why there is no answer, one line each; then the command as a whole has failed."""
     for _, failure in failures:
         say(console, f"error: {failure}")
     if failures:

@@ -16,7 +16,7 @@ from equicaps.errors import UsageError
 from equicaps.images.decode import find_images, open_image
 from equicaps.images.pictures import LOSSLESS_SUFFIXES, encoded, rotate_back, suffix
 from equicaps.inference import Answer, PoseModel, load
-from equicaps.inference.prediction import format_angle
+from equicaps.inference.prediction import Failure, format_angle
 
 SHEET = "contact_sheet.png"
 MOST = 60
@@ -53,7 +53,7 @@ def upright(
         for stem in targets.values():
             for kind in LOSSLESS_SUFFIXES:
                 new_file(stem.with_name(stem.name + kind), force=force, inputs=files)
-    failures: list[tuple[Path, OSError]] = []
+    failures: list[tuple[Path, Failure]] = []
     done: list[Rotated] = []
     pairs: list[Pair] = []
     limit = 45.0 if quarter_turns else tolerance
@@ -61,7 +61,7 @@ def upright(
     with reported(console):
         create_folder(out)
         for file, answer in track(answers, "rotating", len(files), console=console, disable=not console.is_terminal):
-            if isinstance(answer, OSError):
+            if isinstance(answer, Failure):
                 failures.append((file, answer))
                 continue
             before = open_image(file)
@@ -137,7 +137,7 @@ def _small(picture: Image) -> Image:
 
 
 def _document(
-    model: PoseModel, done: list[Rotated], failures: list[tuple[Path, OSError]], sheet: Path | None
+    model: PoseModel, done: list[Rotated], failures: list[tuple[Path, Failure]], sheet: Path | None
 ) -> dict[str, Any]:
     return {
         "model": model.card.name,

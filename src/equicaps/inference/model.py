@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from equicaps._tensor_files import checksum
+from equicaps.errors import UnansweredError
 from equicaps.functional import Capsules
 from equicaps.groups import SO2
 from equicaps.images.ahead import PIXELS, Room, ahead
@@ -20,7 +21,7 @@ from equicaps.images.preparation import ImageFormat, Images, prepare, prepared, 
 from equicaps.images.rotation import rotate
 from equicaps.inference.angle_error import evidence
 from equicaps.inference.card import Card
-from equicaps.inference.prediction import Answer, Prediction
+from equicaps.inference.prediction import Answer, Failure, Prediction
 from equicaps.models import CapsOutput, GroupCapsNet
 
 BATCH, WORKERS = 32, 4
@@ -28,7 +29,7 @@ BATCH, WORKERS = 32, 4
 
 Source = Path | str | bytes
 """A file by its path, its address, or its content."""
-FileAnswer = tuple[Path, Answer | OSError]
+FileAnswer = tuple[Path, Answer | Failure]
 
 
 class Opened(NamedTuple):
@@ -100,7 +101,7 @@ class PoseModel(nn.Module):
     def predict_files(
         self, paths: Iterable[Path | str], *, batch_size: int = BATCH, workers: int = WORKERS
     ) -> Iterator[FileAnswer]:
-        """Yield each file with its answer or, if it cannot be read, the error; in order.
+        """Yield each file with its answer or, if there is none, the error; in order.
 
         Threads decode the next files while the network computes. The memory that this takes does not depend on the
         number of files.
@@ -116,7 +117,7 @@ class PoseModel(nn.Module):
 
     def predict_sources(
         self, sources: Iterable[Source], *, batch_size: int = BATCH, workers: int = WORKERS
-    ) -> Iterator[Answer | OSError]:
+    ) -> Iterator[Answer | Failure]:
         """Like :meth:`predict_files`, for paths, addresses such as ``s3://bucket/image.png``, and contents of files."""
         from equicaps.images.decode import image_size, is_remote  # Pillow is optional
 
@@ -135,12 +136,20 @@ class PoseModel(nn.Module):
         prepared = ahead(opened, sources, workers=workers, limit=2 * batch_size)
         while batch := list(itertools.islice(prepared, batch_size)):
             ready = [found.image for found in batch if not isinstance(found, OSError)]
-            answers = iter(self._answers(torch.cat(ready), batch_size) if ready else ())
+            answers = iter(self._answers_or_failures(ready))
             for found in batch:
                 if isinstance(found, OSError):
                     yield found
                 else:
-                    yield replace(next(answers), inverted=found.inverted)
+                    answer = next(answers)
+                    yield answer if isinstance(answer, Failure) else replace(answer, inverted=found.inverted)
+
+    def _answers_or_failures(self, ready: Sequence[Float[Tensor, "1 channels size size"]]) -> list[Answer | Failure]:
+        """The answer to each image; one that has none does not keep the others from theirs."""
+        try:
+            return list(self._answers(torch.cat(list(ready)), len(ready))) if ready else []
+        except UnansweredError as error:
+            return [error] if len(ready) == 1 else [self._answers_or_failures([image])[0] for image in ready]
 
     def _open(self, source: Source) -> Opened:
         """Read a file in the network's format."""
@@ -158,8 +167,12 @@ class PoseModel(nn.Module):
 
         Without the capsules of its layers (see :meth:`GroupCapsNet.explain`), classes that look the same after a part
         of a turn have no angle.
+
+        Raises:
+            UnansweredError: if anything that the network has computed is not finite.
         """
         output = output.map(_on_cpu)
+        _check_finite(output)
         layers = [Capsules(*map(_on_cpu, layer)) for layer in layers]
         confidence, labels = torch.softmax(output.scores, dim=-1).max(-1)
         poses = self.network.body.config.poses
@@ -213,6 +226,17 @@ class PoseModel(nn.Module):
         return (
             f"PoseModel({self.card.name!r}: {len(self.classes)} classes ({names}), "
             f"images of {channels} x {size} x {size}, {count:,} parameters)"
+        )
+
+
+def _check_finite(output: CapsOutput) -> None:
+    """Raise unless scores, agreements and poses of all images are finite."""
+    finite = torch.cat([values.isfinite().flatten(1) for values in output[:3]], 1).all(1)
+    if not finite.all():
+        first = int((~finite).nonzero()[0])
+        raise UnansweredError(
+            f"the network has no answer for image {first + 1} of {len(finite)}: what it computes is not a finite "
+            "number, so its weights are damaged or far too large. Train it again."
         )
 
 

@@ -5,8 +5,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from equicaps._tensor_files import read_tensors, write_tensors
-from equicaps.errors import FileError, NotFoundError
+from equicaps.errors import DamagedFileError, FileError, NotFoundError
 from equicaps.inference.card import Card
 from equicaps.inference.model import PoseModel
 from equicaps.models import Architecture, GroupCapsNet
@@ -15,6 +18,10 @@ SHIPPED = ("digits", "digits-paper", "digits-upright", "digits-plain")
 """The models that come with the package."""
 MODEL = "model.safetensors"
 """The file that a training writes into its folder."""
+
+
+LARGEST_SIDE = 1024
+"""Networks for larger images are refused, because the memory that they take does not depend on the size of the file."""
 
 
 def load(name: str | Path) -> PoseModel:
@@ -27,7 +34,10 @@ def load(name: str | Path) -> PoseModel:
     network, content = read_model(path)
     stem = path.resolve().parent.name if path.name == MODEL else path.stem  # every training writes that name
     try:
-        return PoseModel(network, Card.of(stem, content))
+        card = Card.of(stem, content)
+        if card.frame > LARGEST_SIDE:
+            raise ValueError(f"frame must be at most {LARGEST_SIDE} pixels, but is {card.frame}.")
+        return PoseModel(network, card)
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(f"{path} has a card that this equicaps cannot read: {error}") from error
 
@@ -50,18 +60,54 @@ def save_model(path: Path, network: GroupCapsNet, content: Mapping[str, Any]) ->
 
 
 def read_model(path: Path | str) -> tuple[GroupCapsNet, dict[str, Any]]:
-    """Read a trained network, in eval mode, and the description that its file holds."""
+    """Read a trained network, in eval mode, and the description that its file holds.
+
+    The description is compared with the weights before anything of the size that it states is allocated.
+
+    Raises:
+        DamagedFileError: if the weights are not finite, or not those of the network that is described.
+        FileError: if this equicaps cannot build that network.
+    """
     tensors, content = read_tensors(Path(path), "model")
     try:
-        network = Architecture(**content["config"]["model"]).build(seed=0)
+        architecture = Architecture(**content["config"]["model"])
+        if architecture.image_size > LARGEST_SIDE:
+            raise ValueError(
+                f"its images have a side of {architecture.image_size}, but at most {LARGEST_SIDE} is allowed."
+            )
+        with torch.device("meta"):
+            planned = architecture.build(seed=0).state_dict()
+        _check_weights(Path(path), planned, tensors)
+        network = architecture.build(seed=0)
         network.load_state_dict(tensors)
         count = len(content["classes"])
+    except FileError:
+        raise
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FileError(f"{path} holds a network that this equicaps cannot build: {reason}") from error
     if count != network.body.config.num_classes:
         raise FileError(f"{path} names {count} classes, but its network has {network.body.config.num_classes}.")
     return network.eval(), content
+
+
+def _check_weights(path: Path, planned: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
+    """Raise unless the tensors are finite and have the names, shapes and kinds of those that are planned."""
+    if missing := sorted(planned.keys() - tensors.keys()):
+        raise DamagedFileError(f"{path} has no weights {missing[0]!r}, which the network that it describes needs.")
+    if needless := sorted(tensors.keys() - planned.keys()):
+        raise DamagedFileError(
+            f"{path} has weights {needless[0]!r}, which the network that it describes does not have."
+        )
+    for name, tensor in tensors.items():
+        wanted = planned[name]
+        if tensor.shape != wanted.shape or tensor.is_floating_point() != wanted.is_floating_point():
+            raise DamagedFileError(
+                f"{path} has weights {name!r} of shape {tuple(tensor.shape)} and type {tensor.dtype}, but the network "
+                f"that it describes has {tuple(wanted.shape)} and {wanted.dtype}."
+            )
+        if not tensor.isfinite().all():
+            raise DamagedFileError(f"{path} has weights {name!r} that are not finite numbers: train the network again.")
 
 
 def _find(name: str | Path) -> Path:

@@ -9,7 +9,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from equicaps.errors import UnansweredError
 from equicaps.models import CapsOutput
+
+Failure = OSError | UnansweredError
+"""Why there is no answer: a file cannot be read, or what the network computes is not finite."""
 
 
 @dataclass(frozen=True)

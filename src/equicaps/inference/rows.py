@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from equicaps._files import written
 from equicaps.errors import MissingPackageError, UsageError
-from equicaps.inference.prediction import Answer
+from equicaps.inference.prediction import Answer, Failure
 
 Row = dict[str, str | float | bool | None]
 Columns = Mapping[str, type]
@@ -30,11 +30,11 @@ def columns(classes: Sequence[str]) -> dict[str, type]:
     return {"file": str, **OF_ANSWERS, "error": str, **{f"score_{name}": float for name in classes}}
 
 
-def as_row(file: str, answer: Answer | OSError, classes: Sequence[str]) -> Row:
-    """What a model says about a file, or why the file could not be read; everything else is None."""
+def as_row(file: str, answer: Answer | Failure, classes: Sequence[str]) -> Row:
+    """What a model says about a file, or why there is no answer; everything else is None."""
     row: Row = dict.fromkeys(columns(classes))
     row["file"] = encodable(file)
-    if isinstance(answer, OSError):
+    if isinstance(answer, Failure):
         row["error"] = encodable(str(answer))
         return row
     row |= {name: _finite(getattr(answer, name)) for name in OF_ANSWERS}

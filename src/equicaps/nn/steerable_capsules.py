@@ -82,7 +82,9 @@ class SteerableCapsules2d(nn.Module):
         self.kernel_size, self.stride = kernel_size, stride
         self.in_order, self.out_order, self.pool = in_order, out_order, pool
         self.padding, self.needs_pose, self.mirror = padding, needs_pose, mirror
-        basis = steerable_basis(kernel_size, in_order, out_order, mirror).to(torch.get_default_dtype())
+        with torch.device("cpu"):  # how many kernels there are depends on their values
+            basis = steerable_basis(kernel_size, in_order, out_order, mirror)
+        basis = basis.to(torch.get_default_device(), torch.get_default_dtype())
         self.register_buffer("basis", basis, persistent=False)
         self.weight = nn.Parameter(torch.empty(out_capsules, in_capsules, len(basis)))
         self.norm = BatchNorm2d(out_capsules)
