@@ -199,3 +199,50 @@ def test_a_finished_training_resumes_to_its_result(tmp_path):
 
 def test_resuming_in_an_empty_folder_starts_a_training(tmp_path):
     assert run(config(2), tmp_path, resume=True).step == 2
+
+
+def changed(data, part):
+    """The same number of images, and one thing that differs."""
+    last = torch.arange(len(data)).roll(1)
+    touched = data.images.clone()
+    touched[3, 0, 7, 7] += 1 / 255
+    return replace(
+        data,
+        **{
+            "the images": {"images": touched},
+            "their order": {"images": data.images[last]},
+            "their classes": {"labels": data.labels[last]},
+            "their known angles": {"angles": data.angles + 1},
+            "the names of the classes": {"classes": ("narrow", "broad", "square")},
+        }[part],
+    )
+
+
+@pytest.mark.parametrize(
+    "part", ["the images", "their order", "their classes", "their known angles", "the names of the classes"]
+)
+def test_other_data_of_the_same_number_are_refused_unless_that_is_meant(tmp_path, part):
+    settings, data = config(steps=4), replace(digits(), angles=torch.zeros(40))
+    with pytest.raises(PowerCutError):
+        train(
+            config(steps=4, intervals=Intervals(checkpoint_steps=1)), data, ROTATED, folder=tmp_path, watch=power_cut(2)
+        )
+    other = changed(data, part)
+    with pytest.raises(UsageError, match=f"started with other data: since then, {part} of .* changed"):
+        train(settings, other, ROTATED, folder=tmp_path, resume=True)
+    assert train(settings, other, ROTATED, folder=tmp_path, resume=True, other_images=True).finished
+
+
+def test_a_checkpoint_without_a_fingerprint_is_continued(tmp_path):
+    with pytest.raises(PowerCutError):
+        train(
+            config(steps=4, intervals=Intervals(checkpoint_steps=1)),
+            digits(),
+            ROTATED,
+            folder=tmp_path,
+            watch=power_cut(2),
+        )
+    tensors, content = load_checkpoint(tmp_path)
+    del content["fingerprint"]
+    save_checkpoint(tmp_path, tensors, content)
+    assert train(config(steps=4), digits(), ROTATED, folder=tmp_path, resume=True).finished

@@ -33,6 +33,7 @@ def train(
     preset: str | None,
     out: Path | None,
     resume: bool,
+    other_images: bool,
     minutes: float | None,
     epochs: float | None,
     steps: int | None,
@@ -105,7 +106,8 @@ def train(
     with reported(console), TrainingBar(console, describe_later) as bar:
         result = run(
             setup.config, setup.data, setup.augmentation, folder=out, network=setup.network,
-            evaluation=setup.evaluation, validation=setup.validation, resume=resume, watch=bar, tensorboard=tensorboard,
+            evaluation=setup.evaluation, validation=setup.validation, resume=resume, other_images=other_images,
+            watch=bar, tensorboard=tensorboard,
         )  # fmt: skip
     if is_first():
         _report(console, result, setup.data, out, as_json=as_json)

@@ -25,6 +25,7 @@ from equicaps.training.checkpoint import has_checkpoint, load_checkpoint, pack, 
 from equicaps.training.config import Number, TrainConfig
 from equicaps.training.distributed import join_world
 from equicaps.training.evaluation import Evaluation
+from equicaps.training.fingerprint import fingerprint, what_differs
 from equicaps.training.interrupt import StopRequest
 from equicaps.training.log import RunLog, write_result
 from equicaps.training.plan import Outlook, has_stalled, outlook
@@ -77,6 +78,7 @@ def train(
     evaluation: Evaluation | None = None,
     validation: Dataset | None = None,
     resume: bool = False,
+    other_images: bool = False,
     watch: Watch | None = None,
     tensorboard: bool = False,
 ) -> Result:
@@ -98,6 +100,7 @@ def train(
             ``Budget(up_to_minutes=...)`` it also decides when to stop; :class:`LookOnce` keeps test images out of that.
         validation: images that are not in ``data``, on which the error of predicted angles is measured at the end.
         resume: continue the training in ``folder``, if there is one.
+        other_images: continue it also if the images are not those that it was started with.
         watch: is called after every step, in the first process.
         tensorboard: also write logs for TensorBoard.
     """
@@ -109,7 +112,7 @@ def train(
     try:
         run = _Run(Trainer(config, network, data, augmentation, world), Path(folder), evaluation, validation, watch)
         with contextlib.closing(run):
-            run.begin(new=new, resume=resume, tensorboard=tensorboard)
+            run.begin(new=new, resume=resume, other_images=other_images, tensorboard=tensorboard)
             with StopRequest() as stop:
                 return run.train(stop)
     finally:
@@ -129,6 +132,7 @@ class _Run:
     ) -> None:
         self.trainer, self.config, self.world = trainer, trainer.config, trainer.world
         self.data, self.augmentation = trainer.sampler.data, trainer.sampler.augmentation
+        self.seen = fingerprint(self.data)
         self.folder, self.evaluation, self.validation, self.watch = folder, evaluation, validation, watch
         self.curve: list[dict[str, Number]] = []
         self.confusion: list[list[int]] | None = None
@@ -137,9 +141,9 @@ class _Run:
         self.log: RunLog | None = None
         self.resources = contextlib.ExitStack()
 
-    def begin(self, *, new: bool, resume: bool, tensorboard: bool) -> None:
+    def begin(self, *, new: bool, resume: bool, other_images: bool, tensorboard: bool) -> None:
         """Start, with a new network or a given one, or continue. Only the first process needs to see the folder."""
-        mine = recipe(self.config, self.data, self.augmentation)
+        mine = {**recipe(self.config, self.data, self.augmentation), "fingerprint": self.seen}
         if different := differences(json.loads(self.world.share(json.dumps(mine).encode())), mine):
             raise UsageError(f"the processes were started with different settings ({different}).")
         packed = b""
@@ -151,6 +155,8 @@ class _Run:
                     raise UsageError(f"{self.folder} already contains a training: resume it, or choose a new folder.")
                 tensors, content = load_checkpoint(self.folder, set_aside=True)
                 self._check_recipe(content, mine)
+                if not other_images:
+                    self._check_images(content)
                 packed = pack(tensors, content)
         if packed := self.world.share(packed):
             tensors, content = unpack(packed)
@@ -171,6 +177,15 @@ class _Run:
             raise UsageError(
                 f"the training in {self.folder} was started with other settings ({different}): resume it with those, "
                 "or choose a new folder."
+            )
+
+    def _check_images(self, content: dict[str, Any]) -> None:
+        # The first checkpoints had no fingerprint.
+        if different := what_differs(content.get("fingerprint", self.seen), self.seen):
+            raise UsageError(
+                f"the training in {self.folder} was started with other data: since then, {different} of "
+                f"{self.data.name} changed. Undo that, or start a new training in another folder; to go on with "
+                "these images on purpose, say --other-images (in Python, other_images=True)."
             )
 
     def train(self, stop: StopRequest) -> Result:
@@ -284,7 +299,7 @@ class _Run:
     def _content(self) -> dict[str, Any]:
         return {"config": self.config.to_dict(), "data": describe_data(self.data), "classes": list(self.data.classes),
                 "augmentation": describe_augmentation(self.augmentation), "curve": self.curve,
-                "confusion": self.confusion, "wall_seconds": self.wall_seconds}  # fmt: skip
+                "fingerprint": self.seen, "confusion": self.confusion, "wall_seconds": self.wall_seconds}  # fmt: skip
 
     def _result(self) -> Result:
         trainer = self.trainer

@@ -18,6 +18,9 @@ def train(
     preset: Annotated[str | None, _option(f"The network: {PRESETS}.", "steerable")] = None,
     out: Annotated[Path | None, _option("The folder to write to.", "runs/DATA-PRESET")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the training in --out, if there is one.")] = False,
+    other_images: Annotated[
+        bool, typer.Option("--other-images", help="Continue even though the images have changed since.")
+    ] = False,
     minutes: Annotated[float | None, _option("CPU-minutes, over all processes.", "as many as help, at most 10")] = None,
     epochs: Annotated[float | None, _option("Epochs, instead of minutes.")] = None,
     steps: Annotated[int | None, _option("Steps, instead of minutes.")] = None,

@@ -1,0 +1,49 @@
+"""Which images a training has seen: a resumed one must see the same, or be told that it shall not."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equicaps.data import Dataset
+from equicaps.images.stored import StoredImages
+
+_CHUNK = 1000
+_WORDS = {"images": "the images", "order": "their order", "labels": "their classes", "angles": "their known angles",
+          "classes": "the names of the classes"}  # fmt: skip
+
+
+def fingerprint(data: Dataset) -> dict[str, str]:
+    """Checksums of the images as they were prepared (in any order, and in theirs), labels, angles and class names."""
+    each = [_checksum(image.tobytes()) for image in _each(data)]
+    angles = b"" if data.angles is None else data.angles.double().numpy().tobytes()
+    return {
+        "images": _checksum("".join(sorted(each)).encode()),
+        "order": _checksum("".join(each).encode()),
+        "labels": _checksum(data.labels.long().numpy().tobytes()),
+        "angles": _checksum(angles),
+        "classes": _checksum(repr(data.classes).encode()),
+    }
+
+
+def what_differs(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """In words, what two fingerprints do not have in common; empty if they are the same."""
+    found = [name for name in _WORDS if before.get(name) != now.get(name)]
+    if "images" in found:
+        return _WORDS["images"]  # everything else follows them
+    return " and ".join(_WORDS[name] for name in found)
+
+
+def _each(data: Dataset) -> Iterator[NDArray[np.generic]]:
+    """Each image as it is stored."""
+    for start in range(0, len(data), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        if isinstance(data.images, StoredImages):
+            yield from data.images.pixels[data.images.places[part].numpy()]
+        else:
+            yield from data.images[part].cpu().numpy()
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
