@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from oracles import ALL_GROUPS, CLOSED_GROUPS
 
 from equicaps.functional import Linear, Sigmoid, Softmax, route
+from equicaps.groups import GL, SE2, SE3, SO2, SO3, Product, Translation
 
 shapes = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 exponents = st.integers(-6, 6)
@@ -58,3 +59,40 @@ def test_input_that_is_not_finite_never_becomes_a_plausible_pose(group, broken, 
     routing = route(group, votes, activations)
     assert not routing.poses.isfinite().all(-1).any()
     assert not routing.activations.isfinite().any()
+
+
+def scaled(group, elements, factor):
+    """Elements that are ``factor`` times as far from the neutral one, in what a group does not bound."""
+    if isinstance(group, Product):
+        parts = zip(group.factors, group.split(elements), strict=True)
+        return torch.cat([scaled(part, own, factor) for part, own in parts], -1)
+    if isinstance(group, SE2 | SE3):
+        rotations, translations = elements.split((group.dim - group.point_dim, group.point_dim), -1)
+        return torch.cat((rotations, translations * factor), -1)
+    return elements if isinstance(group, SO2 | SO3) else elements * factor
+
+
+@pytest.mark.parametrize("group", ALL_GROUPS, ids=repr)
+@pytest.mark.parametrize("factor", [1e30, 1e-30])
+def test_huge_and_tiny_elements_have_finite_means_distances_and_inverses(group, factor):
+    """In float32, whose squares overflow at 2e19: values and gradients, with huge and tiny weights as well."""
+    for scale in (1.0, 1e30, 1e-30):
+        elements = scaled(group, group.random(40, 5), factor).requires_grad_()
+        weights = (scale * (torch.rand(40, 5) + 0.01)).requires_grad_()
+        mean = group.mean(elements, weights)
+        apart = group.distance(elements, elements.flip(1))
+        (mean.sum() + apart.sum()).backward()
+        for value in (mean, apart, group.inverse(elements), elements.grad, weights.grad):
+            assert value.isfinite().all()
+
+
+def test_huge_translations_have_their_distance_and_mean():
+    far = torch.tensor([[3e30, 4e30], [0.0, 0.0]])
+    torch.testing.assert_close(Translation(2).distance(far[0], far[1]), torch.tensor(5e30))
+    torch.testing.assert_close(Translation(2).mean(far, torch.tensor([1e30, 1e30])), torch.tensor([1.5e30, 2e30]))
+
+
+def test_a_huge_matrix_has_an_inverse():
+    group = GL(2)
+    g = group.random(10)
+    torch.testing.assert_close(group.inverse(1e30 * g) * 1e30, group.inverse(g), rtol=1e-4, atol=1e-5)

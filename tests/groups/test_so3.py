@@ -122,3 +122,30 @@ def test_a_reflection_is_not_an_element(dtype):
     reflection = torch.diag(torch.tensor([1.0, 1.0, -1.0], dtype=dtype)).flatten()
     assert not group.contains(reflection)
     assert group.contains(group.identity(dtype=dtype))
+
+
+def near_ties(count, dtype):
+    """Two votes about half a turn apart, with nearly the same weight."""
+    first, axes = (
+        group.random(count, dtype=dtype),
+        torch.nn.functional.normalize(torch.randn(count, 3, dtype=dtype), dim=-1),
+    )
+    second = group.compose(first, group.exp(axes * torch.pi))
+    ratio = 1 + torch.randn(count, dtype=dtype) * 10 ** (-3 * torch.rand(count, dtype=dtype))
+    return torch.stack((first, second), 1), torch.stack((torch.ones_like(ratio), ratio.abs()), -1)
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-6), (torch.float64, 1e-12)])
+def test_a_mean_is_a_rotation_or_fades_as_a_multiple_of_one(dtype, limit):
+    """R Rᵀ = u² I to the last digits, near ties and away from them; u is 0 or 1 but for a few of a hundred."""
+    for votes, weights in (
+        near_ties(5000, dtype),
+        (group.random(5000, 6, dtype=dtype), torch.rand(5000, 6, dtype=dtype)),
+    ):
+        mean = group.mean(votes, weights).unflatten(-1, (3, 3))
+        square = mean.square().sum((-2, -1)) / 3
+        identity = torch.eye(3, dtype=dtype)
+        assert (mean @ mean.mT - square[:, None, None] * identity).abs().max() < limit
+        assert (torch.linalg.det(mean) >= 0).all()
+    between = (square > 0) & ((square - 1).abs() > 2 * limit)
+    assert between.double().mean() < 0.03

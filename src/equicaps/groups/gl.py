@@ -9,7 +9,7 @@ from torch import Tensor
 
 from equicaps._checks import check_count
 from equicaps.groups.base import Device, DType, Generator, Group
-from equicaps.numerics import safe_inverse, weighted_mean
+from equicaps.numerics import length, safe_inverse, weighted_mean
 
 LARGEST = 8
 _SQUARE_ROOTS = 4
@@ -62,7 +62,7 @@ class GL(Group):
     def distance(self, g: Float[Tensor, "*#batch d"], h: Float[Tensor, "*#batch d"]) -> Float[Tensor, "*batch"]:
         """‖p⁻¹q - I‖, the Frobenius norm of the relative deformation."""
         relative = self.compose(self.inverse(g), h)
-        return torch.linalg.vector_norm(relative - self.identity(dtype=g.dtype, device=g.device), dim=-1)
+        return length(relative - self.identity(dtype=g.dtype, device=g.device))
 
     def exp(self, algebra: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """The matrix exponential, which reaches only matrices with positive determinant."""

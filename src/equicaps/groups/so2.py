@@ -9,6 +9,7 @@ from torch import Tensor
 from equicaps.groups.base import Device, DType, Generator, Group
 from equicaps.numerics import (
     CANCELLATION,
+    at_most_one,
     flatten_at_one,
     membership_tolerance,
     noise_floor,
@@ -58,6 +59,7 @@ class SO2(Group):
         self, elements: Float[Tensor, "*#batch n 2"], weights: Float[Tensor, "*#batch n"]
     ) -> Float[Tensor, "*batch 2"]:
         """Renormalised weighted sum."""
+        weights = at_most_one(weights)
         return safe_normalize(weighted_sum(elements, weights), noise_floor(weights, self.floor))
 
     def distance(self, g: Float[Tensor, "*#batch 2"], h: Float[Tensor, "*#batch 2"]) -> Float[Tensor, "*batch"]:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from equicaps.groups.base import Device, DType, Generator, Group
 from equicaps.numerics import (
+    at_most_one,
     dominant_projector,
     flatten_at_one,
     membership_tolerance,
@@ -23,6 +24,7 @@ class SO3(Group):
     sum S. In unit quaternions that is :math:`q^T K(S) q` with K linear in S, so R belongs to the dominant eigenvector
     of a symmetric 4x4 matrix. Both conditions of Theorem 1 hold wherever that eigenvector is unique
     (:math:`\sigma_2 + \det(UV^T)\,\sigma_3 > 0`); where it is not, no rotation is nearest and the pose is undefined.
+    Between both, M is a rotation times a factor that falls to 0, so it is a rotation up to rounding wherever that is 1.
     """
 
     dim, algebra_dim, point_dim = 9, 3, 3
@@ -47,6 +49,7 @@ class SO3(Group):
         self, elements: Float[Tensor, "*#batch n 9"], weights: Float[Tensor, "*#batch n"]
     ) -> Float[Tensor, "*batch 9"]:
         """The weighted sum projected onto SO(3)."""
+        weights = at_most_one(weights)
         S = safe_normalize(weighted_sum(elements, weights), noise_floor(weights))
         forms = _quaternion_forms(S)
         K = (S @ forms.mT).unflatten(-1, (4, 4))

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from equicaps._checks import check_positive
 from equicaps.groups.base import Device, DType, Generator, Group
-from equicaps.numerics import weighted_mean
+from equicaps.numerics import length, weighted_mean
 
 
 class SpecialEuclidean(Group):
@@ -59,7 +59,7 @@ class SpecialEuclidean(Group):
     def distance(self, g: Float[Tensor, "*#batch d"], h: Float[Tensor, "*#batch d"]) -> Float[Tensor, "*batch"]:
         """δ of the rotations plus λ‖t - t'‖."""
         (g_rotation, g_translation), (h_rotation, h_translation) = g.split(self._sizes, -1), h.split(self._sizes, -1)
-        shift = torch.linalg.vector_norm(g_translation - h_translation, dim=-1)
+        shift = length(g_translation - h_translation)
         return self.rotations.distance(g_rotation, h_rotation) + self.translation_weight * shift
 
     def random(

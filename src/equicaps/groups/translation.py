@@ -6,7 +6,7 @@ from torch import Tensor
 
 from equicaps._checks import check_count
 from equicaps.groups.base import Device, DType, Generator, Group
-from equicaps.numerics import weighted_mean
+from equicaps.numerics import length, weighted_mean
 
 
 class Translation(Group):
@@ -44,7 +44,7 @@ class Translation(Group):
 
     def distance(self, g: Float[Tensor, "*#batch n"], h: Float[Tensor, "*#batch n"]) -> Float[Tensor, "*batch"]:
         """‖p - q‖, the Euclidean distance."""
-        return torch.linalg.vector_norm(g - h, dim=-1)
+        return length(g - h)
 
     def exp(self, algebra: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         """The vector itself."""

@@ -190,6 +190,14 @@ def mean_follows_weights(s: Sample) -> float:
     return max(selected, relative_error(s.group.mean(votes, 3 * weights), s.group.mean(votes, weights)))
 
 
+def mean_survives_extreme_weights(s: Sample) -> float:
+    """M(P, 1e30 w) = M(P, w), and M(P, 1e-30 w) is finite, with finite gradients"""
+    votes, weights = s.votes()
+    huge, tiny = (s.group.mean(votes, scale * weights) for scale in (1e30, 1e-30))
+    gradients = max(_gradient(s.group.mean, votes.clone(), scale * weights) for scale in (1e30, 1e-30))
+    return max(relative_error(huge, s.group.mean(votes, weights)), gradients, _unless(tiny.isfinite().all()))
+
+
 def mean_without_evidence_is_zero(s: Sample) -> float:
     """M(P, 0) = 0, the undefined pose"""
     votes, weights = s.votes()
@@ -310,6 +318,7 @@ MEAN_LAWS: tuple[LawFunction, ...] = (
     mean_is_closed,
     mean_of_equal_elements_is_the_element,
     mean_follows_weights,
+    mean_survives_extreme_weights,
     mean_without_evidence_is_zero,
     mean_has_finite_gradients,
     mean_is_steady,
