@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test pytest lint types docs bench reproduce mutants clean
+.PHONY: demo test pytest lint types docs bench reproduce mutants attack clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python examples/demo.py
@@ -38,6 +38,10 @@ reproduce: .venv/train,figures.stamp
 
 mutants: .venv/dev.stamp
 	$(BIN)/python tests/mutants.py
+
+# Thousands of damaged files, hostile words and kills, all on this machine, in about half an hour.
+attack: .venv/dev.stamp
+	PYTHONPATH=tests $(BIN)/python -m attack --page
 
 .venv/%.stamp: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("equicaps needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'

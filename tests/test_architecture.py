@@ -229,6 +229,7 @@ ROAD = (
 BENEATH = {
     "numerics.py",
     "_checks.py",
+    "_files.py",
     "models/output.py",
     "nn/batch_norm.py",
     "groups/base.py",

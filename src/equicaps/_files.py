@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
-from equicaps.errors import EquicapsError, FileError, UsageError
+from equicaps.errors import DamagedFileError, EquicapsError, FileError, UsageError
 
 LOCK = ".lock"
 CANNOT_LOCK = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS)
@@ -38,6 +38,7 @@ def written(path: Path, *, keep: Path | None = None) -> Iterator[BinaryIO]:
     """Like :func:`write_bytes`, for content that does not fit into memory: a file that takes its name at the end."""
     partial = path.with_name(f".{path.name}.partial")
     try:
+        partial.unlink(missing_ok=True)  # whatever it is: to open a pipe would take forever
         with open(partial, "wb") as file:
             yield file
             file.flush()
@@ -52,6 +53,16 @@ def written(path: Path, *, keep: Path | None = None) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and not isinstance(error, EquicapsError):
             raise FileError(explain(path, error)) from error
         raise
+
+
+def check_regular(path: Path) -> None:
+    """Raise if this exists and is something else than a file: a pipe would never end, and a device may not either.
+
+    Raises:
+        DamagedFileError: it is a folder, pipe, socket or device.
+    """
+    if path.exists() and not path.is_file():
+        raise DamagedFileError(f"{path} is refused: it is not a file but a folder, pipe or device.")
 
 
 def write_json(path: Path, content: Any) -> None:

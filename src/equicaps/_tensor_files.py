@@ -16,7 +16,7 @@ from safetensors.torch import load as deserialise
 from safetensors.torch import save as serialise
 from torch import Tensor
 
-from equicaps._files import write_bytes
+from equicaps._files import check_regular, write_bytes
 from equicaps.errors import DamagedFileError, FileError
 
 VERSION = 2
@@ -42,6 +42,7 @@ def read_tensors(path: Path, kind: Kind) -> tuple[dict[str, Tensor], dict[str, A
         FileError: if the file cannot be opened, has a newer version, or is of the other kind.
         DamagedFileError: if it is anything else than such a file.
     """
+    check_regular(path)
     try:
         raw = path.read_bytes()
     except OSError as error:

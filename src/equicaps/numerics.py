@@ -89,7 +89,7 @@ def full_precision(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         given = (*args, *kwargs.values())
-        devices = {value.device.type for value in given if isinstance(value, Tensor)}
+        devices = {value.device.type for value in given if isinstance(value, Tensor) and not value.is_meta}
         affected = [device for device in devices if torch.is_autocast_enabled(device)]
         if not affected:
             return function(*args, **kwargs)

@@ -17,8 +17,8 @@ from serving import served, untrained
 
 import equicaps
 from equicaps.inference import PoseModel
-from equicaps.serve import Playground, interchangeable
-from equicaps.serve.limits import HEADERS, MEGABYTES
+from equicaps.serve import Limits, Playground, interchangeable
+from equicaps.serve.guard import HEADERS
 from equicaps.serve.messages import Question
 
 SIDES = {"untrained": [16, 16, 8, 1], "untrained-paper": [16, 8, 4, 2, 1]}
@@ -119,7 +119,8 @@ def test_the_chosen_model_answers_and_the_first_one_if_none_is_chosen(client, di
 def test_an_answer_is_cheap(playground, digit, model):
     """benchmarks/serve.py measures against 50 ms; shape checks and a busy machine make it slower here."""
     started = time.process_time()
-    costs = [playground.answer(Question(pixels=digit, degrees=33, model=model)).cpu_milliseconds for _ in range(5)]
+    question = Question(pixels=digit, degrees=33, model=model)
+    costs = [reply.cpu_milliseconds for _ in range(5) for reply in playground.answers([question])]
     assert min(costs) < 150
     assert sum(costs) <= 1000 * (time.process_time() - started) + 1  # guard: it reports CPU time,
     assert min(costs) > 1  # and does not leave out the work
@@ -221,7 +222,7 @@ def bomb(side):
         (bomb(60000), "image/png", 422, "refused"),
         (bomb(2000)[:200], "image/png", 422, "the upload is"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "image/png", 422, "format is not known"),
-        (bytes(MEGABYTES * 10**6 + 1), "image/png", 413, "longer than 8,000,000 bytes"),
+        (bytes(Limits().largest + 1), "image/png", 413, "longer than 8,000,000 bytes"),
         (b"", "image/png", 422, "required"),
     ],
     ids=["text", "svg", "broken", "bomb", "larger bomb", "truncated", "postscript", "too long", "empty"],
@@ -258,32 +259,13 @@ def test_invalid_json_is_refused(client, word):
     assert response.json()["detail"]
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.0.1", "", "[::1", "a:b:c"])
-def test_other_names_for_this_machine_are_refused(client, host):
-    """A foreign host name that resolves to 127.0.0.1 (DNS rebinding) gets no answer."""
-    assert refused(client.get("/api/model", headers={"Host": host}), 421, "answers only to 127.0.0.1 and localhost")
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1234", "LOCALHOST"])
-def test_the_names_of_this_machine_are_accepted(client, host):
-    assert client.get("/api/model", headers={"Host": host}).status_code == 200
-
-
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://["])
-def test_requests_from_other_pages_are_refused(client, digit, origin):
-    response = client.post("/api/answer", json={"pixels": digit}, headers={"Origin": origin})
-    assert refused(response, 403, "other pages")
-
-
 def test_a_body_without_a_length_is_bounded_too(address):
     """A chunked body has no length to check beforehand: the excess is discarded as it arrives."""
     host, port = address.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=20) as wire:
-        head = (
-            f"POST /api/picture HTTP/1.1\r\nHost: {host}\r\nContent-Type: image/png\r\nTransfer-Encoding: chunked\r\n"
-        )
-        wire.sendall(head.encode() + b"\r\n")
-        for _ in range(MEGABYTES + 2):
+        head = f"POST /api/picture HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: image/png\r\n"
+        wire.sendall(head.encode() + b"Transfer-Encoding: chunked\r\n\r\n")
+        for _ in range(10):
             wire.sendall(f"{10**6:x}\r\n".encode() + bytes(10**6) + b"\r\n")
         wire.sendall(b"0\r\n\r\n")
         assert wire.recv(100).startswith(b"HTTP/1.1 413")
@@ -319,7 +301,7 @@ def test_the_page_loads_nothing_from_elsewhere_and_has_no_inline_script_or_style
 def test_no_url_becomes_a_file_path(address, path):
     host, port = address.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=20) as wire:
-        wire.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        wire.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
         assert wire.recv(50).startswith(b"HTTP/1.1 404")
 
 

@@ -9,7 +9,7 @@ import torch
 from small_training import ROTATED, config, digits, network
 from torch import nn
 
-from equicaps.errors import UsageError
+from equicaps.errors import DamagedFileError, UsageError
 from equicaps.training import Intervals, Optimiser, load_checkpoint, train
 from equicaps.training.checkpoint import save_checkpoint
 from equicaps.training.log import EVALUATIONS, STEPS
@@ -245,4 +245,39 @@ def test_a_checkpoint_without_a_fingerprint_is_continued(tmp_path):
     tensors, content = load_checkpoint(tmp_path)
     del content["fingerprint"]
     save_checkpoint(tmp_path, tensors, content)
+    assert train(config(steps=4), digits(), ROTATED, folder=tmp_path, resume=True).finished
+
+
+def interrupted(folder):
+    with pytest.raises(PowerCutError):
+        train(config(steps=4), digits(), ROTATED, folder=folder, watch=power_cut(2))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\x00\x00\x00", b"\xff\xfe\x81", b"step,loss\nmany,1\n", b"a,b\n1,2\n", b"\x80", b'"' + b"x" * 200_000],
+    ids=["zeros", "no text", "no number", "other columns", "half a letter", "endless field"],
+)
+def test_a_damaged_log_is_set_aside_and_the_training_goes_on(tmp_path, content, caplog):
+    interrupted(tmp_path)
+    (tmp_path / STEPS).write_bytes(content)
+    assert train(config(steps=4), digits(), ROTATED, folder=tmp_path, resume=True).finished
+    assert "is damaged" in caplog.text
+    assert (tmp_path / f"damaged-{STEPS}").read_bytes() == content
+    assert steps_in(tmp_path / STEPS) == ["step", "2", "4"]
+
+
+@pytest.mark.parametrize("name", [STEPS, EVALUATIONS, "checkpoint.safetensors"])
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path, name):
+    interrupted(tmp_path)
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    (tmp_path / "previous.safetensors").unlink(missing_ok=True)
+    with pytest.raises(DamagedFileError, match=f"{name} is refused: it is not a file but a folder, pipe or device"):
+        train(config(steps=4), digits(), ROTATED, folder=tmp_path, resume=True)
+
+
+def test_a_pipe_with_the_name_of_a_partial_file_is_replaced(tmp_path):
+    interrupted(tmp_path)
+    os.mkfifo(tmp_path / ".checkpoint.safetensors.partial")
     assert train(config(steps=4), digits(), ROTATED, folder=tmp_path, resume=True).finished

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from equicaps._files import check_regular
 from equicaps.errors import DamagedFileError, MissingPackageError, NotFoundError, UsageError
 from equicaps.images.background import on_black_or_white
 from equicaps.images.resizing import rows_at_once
@@ -23,6 +24,8 @@ try:
 except ImportError as error:
     raise MissingPackageError("Image files need Pillow: pip install 'equicaps[data]'.") from error
 
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
+"""The only formats that are decoded, as Pillow names them: others may start a program, as PostScript does."""
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".pbm"})
 MEGAPIXELS = 50
 """Larger images are refused before they are decoded, because a small file can unpack to gigabytes."""
@@ -128,13 +131,13 @@ def open_image(path: Path) -> Image.Image:
         return _oriented(picture)
 
 
-def decode_image(content: bytes, name: str, *, formats: tuple[str, ...] | None = None) -> Image.Image:
+def decode_image(content: bytes, name: str, *, formats: tuple[str, ...] = FORMATS) -> Image.Image:
     """Like :func:`open_image`, for the content of a file.
 
     Args:
         content: the bytes of the file.
         name: what error messages call it.
-        formats: the only formats to accept, as Pillow names them; by default all.
+        formats: the only ones of :data:`FORMATS` to accept.
     """
     with _explained(name):
         return _oriented(_header(io.BytesIO(content), name, formats))
@@ -184,15 +187,12 @@ def _explained(path: Path | str) -> Iterator[None]:
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     """The image, of which only the header has been read."""
-    if path.exists() and not path.is_file():
-        raise DamagedFileError(f"{path} is refused: it is not a file but a folder, pipe or device.")
+    check_regular(path)
     with path.open("rb") as file:
         yield _header(file, path)
 
 
-def _header(
-    file: io.BufferedReader | io.BytesIO, name: Path | str, formats: tuple[str, ...] | None = None
-) -> Image.Image:
+def _header(file: io.BufferedReader | io.BytesIO, name: Path | str, formats: tuple[str, ...] = FORMATS) -> Image.Image:
     try:
         with _HEADERS, warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)

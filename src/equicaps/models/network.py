@@ -136,7 +136,7 @@ class GroupCapsNet(nn.Module):
         """Check the images and, with ``pad``, pad them to a legal size."""
         config = self.body.config
         check_images(images, config.in_channels, next(self.parameters()).dtype)
-        if not torch.compiler.is_compiling():
+        if not (torch.compiler.is_compiling() or images.is_meta):  # there are no values yet
             concern = check_values(images)
             if concern and not self._warned:
                 self._warned = True

@@ -9,7 +9,8 @@ except ImportError as error:
     raise MissingPackageError("equicaps serve needs FastAPI and uvicorn: pip install 'equicaps[serve]'.") from error
 
 from equicaps.serve.app import make_app
+from equicaps.serve.limits import Limits
 from equicaps.serve.playground import Playground, interchangeable
 from equicaps.serve.server import listen, make_server, run
 
-__all__ = ["Playground", "interchangeable", "listen", "make_app", "make_server", "run"]
+__all__ = ["Limits", "Playground", "interchangeable", "listen", "make_app", "make_server", "run"]

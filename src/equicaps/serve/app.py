@@ -1,5 +1,7 @@
 """The HTTP interface of the page."""
 
+from collections.abc import Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Annotated, Any
 
@@ -9,7 +11,10 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
 from equicaps import __version__
-from equicaps.serve.limits import Guard
+from equicaps.errors import UnansweredError
+from equicaps.serve.batches import Batches
+from equicaps.serve.guard import Guard
+from equicaps.serve.limits import Limits
 from equicaps.serve.messages import About, Picture, Question, Reply
 from equicaps.serve.playground import Playground
 
@@ -21,6 +26,9 @@ FILES = {
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 """URL path -> file and media type. The files are read once, when the app is made: no URL ever becomes a file path."""
+
+BYTES_PER_PIXEL, BYTES_BESIDE = 64, 4096
+"""What a question may take at most: for each of its numbers, with blanks, and for everything else."""
 
 Upload = Annotated[bytes, Body(media_type="image/png", description="A PNG, JPEG, WebP, GIF or BMP file.")]
 
@@ -35,33 +43,42 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     code: {"model": Problem, "description": text}
     for code, text in {
         400: "The request cannot be parsed",
+        403: "The request comes from another page",
+        408: "The request did not arrive in time",
         413: "The request is too long",
         415: "The content type is not that of an image",
         422: "The request is not valid",
+        500: "What the network computes is not finite",
+        503: "Too many others are waiting; Retry-After says when to come back",
     }.items()
 }
 
 
-def make_app(playground: Playground) -> FastAPI:
+def make_app(playground: Playground, limits: Limits | None = None) -> FastAPI:
     """The web application around a playground; ``/openapi.json`` describes it."""
+    limits = limits or Limits()
     app = FastAPI(title="equicaps", version=__version__, docs_url=None, redoc_url=None)
-    app.add_middleware(Guard)
+    question_bytes = BYTES_PER_PIXEL * playground.pixel_count + BYTES_BESIDE
+    app.add_middleware(Guard, limits=limits, question_bytes=question_bytes)
     app.add_exception_handler(RequestValidationError, _explain)
+    app.add_exception_handler(UnansweredError, _unanswered)
     for path, (name, media_type) in FILES.items():
         app.add_api_route(path, _file(name, media_type), include_in_schema=False)
+    questions = Batches(playground.answers, batch=limits.batch, waiting=limits.waiting)
+    uploads = Batches(partial(_pictures, playground), batch=1, waiting=limits.uploads)  # to bound memory
 
     @app.get("/api/model")
-    def model() -> About:
+    async def model() -> About:
         """Describe the models between which the user can switch."""
         return playground.about()
 
     @app.get("/api/digits")
-    def digits() -> list[Picture]:
+    async def digits() -> list[Picture]:
         """Return real digits to choose from."""
-        return playground.digits()
+        return playground.digits
 
-    @app.post("/api/answer", responses={code: REFUSALS[code] for code in (400, 413, 422)})
-    def answer(question: Question) -> Reply:
+    @app.post("/api/answer", responses=_refusals(400, 403, 408, 413, 422, 500, 503))
+    async def answer(question: Question) -> Reply:
         """Rotate a picture and run the chosen model and the plain CNN on it."""
         if len(question.pixels) != playground.pixel_count:
             shape = f"{playground.channels} x {playground.side} x {playground.side}"
@@ -69,16 +86,16 @@ def make_app(playground: Playground) -> FastAPI:
             raise HTTPException(422, f"{expected}, not {len(question.pixels)}.")
         if question.model is not None and question.model not in playground.models:
             raise HTTPException(422, f"model must be one of {', '.join(playground.models)}, not {question.model!r}.")
-        return playground.answer(question)
+        return await questions.ask(question)
 
-    @app.post("/api/picture", responses=REFUSALS)
-    def picture(request: Request, content: Upload, centre: bool = False) -> Picture:
+    @app.post("/api/picture", responses=_refusals(400, 403, 408, 413, 415, 422, 503))
+    async def picture(request: Request, content: Upload, centre: bool = False) -> Picture:
         """Turn an image file into a picture for ``/api/answer``; ``centre`` lays a digit out as MNIST does."""
         media_type = request.headers.get("content-type", "")
         if not media_type.startswith("image/"):
             raise HTTPException(415, f"expected an image, but the content type is {media_type or 'missing'!r}.")
         try:
-            return playground.picture(content, centre=centre)
+            return await uploads.ask((content, centre))
         except ValueError as error:
             raise HTTPException(422, str(error)) from error
 
@@ -95,10 +112,18 @@ def make_app(playground: Playground) -> FastAPI:
     return app
 
 
+def _pictures(playground: Playground, uploads: Sequence[tuple[bytes, bool]]) -> list[Picture]:
+    return [playground.picture(content, centre=centre) for content, centre in uploads]
+
+
+def _refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
+    return {code: REFUSALS[code] for code in codes}
+
+
 def _file(name: str, media_type: str) -> Any:
     content = (files("equicaps.serve") / "static" / name).read_bytes()
 
-    def send() -> Response:
+    async def send() -> Response:
         return Response(content, media_type=media_type)
 
     return send
@@ -110,3 +135,8 @@ def _explain(request: Request, error: Exception) -> JSONResponse:
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"][1:]) or "the request"
     return JSONResponse({"detail": f"{place}: {first['msg']}."}, 422)
+
+
+def _unanswered(request: Request, error: Exception) -> JSONResponse:
+    """A network without a finite answer is no mistake of the client's."""
+    return JSONResponse({"detail": str(error)}, 500)

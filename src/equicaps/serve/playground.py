@@ -1,12 +1,13 @@
 """Everything the page shows, computed from one or more models."""
 
-import threading
 import time
 from collections.abc import Sequence
+from functools import cached_property
 
 import torch
 
 from equicaps.data import embedded_digits
+from equicaps.errors import UnansweredError
 from equicaps.images import rotate
 from equicaps.images.background import as_known
 from equicaps.inference import PoseModel
@@ -18,7 +19,7 @@ DIGITS_PER_CLASS = 2
 
 
 class Playground:
-    """Models and, for comparison, a plain CNN. It handles one picture at a time, which bounds CPU and memory.
+    """Models and, for comparison, a plain CNN.
 
     Args:
         model: the capsule network to play with.
@@ -41,7 +42,6 @@ class Playground:
         if len(self.models) <= len(others):
             names = ", ".join(each.card.name for each in (model, *others))
             raise ValueError(f"Playground: to switch between models, they must have different names, not {names}.")
-        self._one_at_a_time = threading.Lock()
 
     @property
     def pixel_count(self) -> int:
@@ -59,6 +59,7 @@ class Playground:
             plain=self.plain is not None,
         )
 
+    @cached_property
     def digits(self) -> list[Picture]:
         """Embedded test digits, :data:`DIGITS_PER_CLASS` of each class; none for a model of other classes."""
         if not self.about().digits:
@@ -76,26 +77,44 @@ class Playground:
             DamagedFileError: if it cannot be read.
             ValueError: if nothing is drawn on it.
         """
-        with self._one_at_a_time:
-            (image,), _ = as_known(read_upload(content).unsqueeze(0), self.background)
-            return Picture(to_bytes((centred_digit if centre else fitted)(image, self.channels, self.side)))
+        (image,), _ = as_known(read_upload(content).unsqueeze(0), self.background)
+        return Picture(to_bytes((centred_digit if centre else fitted)(image, self.channels, self.side)))
 
-    def answer(self, question: Question) -> Reply:
-        """Rotate the picture (quarter turns only move pixels) and run the chosen model and the plain CNN on it."""
-        with self._one_at_a_time, torch.inference_mode():
-            started = time.thread_time()
-            image = torch.tensor(question.pixels).reshape(1, self.channels, self.side, self.side) / 255
-            rotated = rotate(image, torch.tensor([question.degrees]))
-            shown = self.models[question.model or next(iter(self.models))]
-            capsules, layers, reconstruction = shown.explain(rotated, question.pose_degrees)
-            return Reply(
-                image=to_bytes(rotated[0]),
-                capsules=capsules,
-                plain=next(iter(self.plain.predict(rotated))) if self.plain else None,
-                layers=layers,
-                reconstruction=reconstruction,
-                cpu_milliseconds=round(1000 * (time.thread_time() - started), 1),
-            )
+    def answers(self, questions: Sequence[Question]) -> list[Reply | Exception]:
+        """Rotate each picture (quarter turns only move pixels) and run its model and the plain CNN on it.
+
+        Pictures for the same model pass through it together, which changes answers by rounding only. In place of a
+        question to which a network has no finite answer stands an :class:`UnansweredError`.
+        """
+        replies: dict[int, Reply | Exception] = {}
+        for name, shown in self.models.items():
+            places = [k for k, question in enumerate(questions) if (question.model or next(iter(self.models))) == name]
+            replies |= zip(places, self._answered_by(shown, [questions[k] for k in places]), strict=True)
+        return [replies[k] for k in range(len(questions))]
+
+    def _answered_by(self, shown: ShownModel, questions: Sequence[Question]) -> Sequence[Reply | Exception]:
+        """The replies of one model; a question that has none does not keep the others from theirs."""
+        try:
+            return self._replies(shown, questions) if questions else []
+        except UnansweredError as error:
+            if len(questions) == 1:
+                return [error]
+            return [reply for question in questions for reply in self._answered_by(shown, [question])]
+
+    @torch.inference_mode()
+    def _replies(self, shown: ShownModel, questions: Sequence[Question]) -> list[Reply]:
+        started = time.thread_time()
+        pixels = torch.tensor([question.pixels for question in questions])
+        images = pixels.reshape(len(questions), self.channels, self.side, self.side) / 255
+        rotated = rotate(images, torch.tensor([question.degrees for question in questions]))
+        explained = shown.explain(rotated, torch.tensor([question.pose_degrees for question in questions]))
+        plain = list(self.plain.predict(rotated)) if self.plain else [None] * len(questions)
+        pictures = [to_bytes(image) for image in rotated]
+        cost = round(1000 * (time.thread_time() - started) / len(questions), 1)
+        return [
+            Reply(image, capsules, compared, layers, reconstruction, cost)
+            for image, (capsules, layers, reconstruction), compared in zip(pictures, explained, plain, strict=True)
+        ]
 
 
 def interchangeable(a: PoseModel, b: PoseModel) -> bool:

@@ -1,15 +1,20 @@
 """The local socket and the server that listens on it."""
 
+import asyncio
 import errno
+import functools
 import socket
 
 import torch
 import uvicorn
 from fastapi import FastAPI
 
+from equicaps.serve.connection import Connection
+from equicaps.serve.limits import Limits
+
 ADDRESS = "127.0.0.1"
-CONNECTIONS = 64
-"""The most connections at once; a browser opens six."""
+GRACE = 2.0
+"""Seconds that requests have to be answered after Ctrl-C."""
 
 
 def listen(port: int) -> socket.socket:
@@ -33,12 +38,29 @@ def listen(port: int) -> socket.socket:
     return found
 
 
-def make_server(app: FastAPI) -> uvicorn.Server:
-    """A server for one person that logs only warnings."""
-    return uvicorn.Server(
+class Server(uvicorn.Server):
+    """A server that ends without a word, however many requests there are at that moment."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close what has no complete request, answer the rest within :data:`GRACE` seconds, and drop what is left."""
+        overdue = asyncio.get_running_loop().call_later(GRACE, self._drop)
+        await super().shutdown(sockets)  # returns early at a second Ctrl-C
+        overdue.cancel()
+        self._drop()
+
+    def _drop(self) -> None:
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        for task in self.server_state.tasks:
+            task.cancel()
+
+
+def make_server(app: FastAPI, limits: Limits | None = None) -> Server:
+    """A server for one person that logs only errors."""
+    return Server(
         uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, limit_concurrency=CONNECTIONS,
-            timeout_graceful_shutdown=1,
+            app, log_level="error", access_log=False, server_header=False, proxy_headers=False, lifespan="off",
+            ws="none", http=functools.partial(Connection, limits=limits or Limits()),  # type: ignore[arg-type] # makes one
         )
     )  # fmt: skip
 

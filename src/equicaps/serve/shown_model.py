@@ -38,31 +38,31 @@ class ShownModel:
         )
 
     def explain(
-        self, image: Float[Tensor, "1 channels side side"], pose_degrees: float
-    ) -> tuple[Answer, list[Layer], list[int] | None]:
-        """The answer, the poses of every layer, and the reconstruction after all poses are rotated."""
-        output, layers = self.model.network.explain(self.model.prepare(image))
-        return (
-            next(iter(self.model.interpret(output, layers))),
-            [_arrows(layer, shown) for layer, shown in zip(layers, self._most_active, strict=True)],
-            self._reconstruct(output, pose_degrees),
-        )
+        self, images: Float[Tensor, "n channels side side"], pose_degrees: Float[Tensor, " n"]
+    ) -> list[tuple[Answer, list[Layer], list[int] | None]]:
+        """Of each image the answer, the poses of every layer, and the reconstruction after all poses are rotated."""
+        output, layers = self.model.network.explain(self.model.prepare(images))
+        answers = self.model.interpret(output, layers)
+        arrows = [_arrows(layer, shown) for layer, shown in zip(layers, self._most_active, strict=True)]
+        drawn = self._reconstruct(output, pose_degrees)
+        return [(answer, [layer[k] for layer in arrows], drawn[k]) for k, answer in enumerate(answers)]
 
-    def _reconstruct(self, output: CapsOutput, degrees: float) -> list[int] | None:
-        """What the decoder draws when all poses are rotated by ``degrees``."""
+    def _reconstruct(self, output: CapsOutput, degrees: Float[Tensor, " n"]) -> list[list[int]] | list[None]:
+        """What the decoder draws when all poses of an image are rotated by its number of ``degrees``."""
         decoder = self.model.network.decoder
         if decoder is None:
-            return None
-        g = SO2().exp(torch.deg2rad(torch.tensor([degrees])))
-        return to_bytes(decoder(output._replace(poses=SO2().compose(g, output.poses)))[0])
+            return [None] * len(degrees)
+        g = SO2().exp(torch.deg2rad(degrees)[:, None, None])
+        return [to_bytes(image) for image in decoder(output._replace(poses=SO2().compose(g, output.poses)))]
 
 
-def _arrows(layer: Capsules, shown: int) -> Layer:
-    poses, activations = layer.poses[0], layer.activations[0]
-    capsules, side = activations.shape[:2]
+def _arrows(layer: Capsules, shown: int) -> list[Layer]:
+    capsules, side = layer.activations.shape[1:3]
     chosen = slice(shown, shown + 1) if side > 1 else slice(None)
-    poses, activations = poses[chosen].flatten(0, 2), activations[chosen].flatten()
+    poses, activations = layer.poses[:, chosen].flatten(1, 3), layer.activations[:, chosen].flatten(1)
     defined = SO2().presence(poses) > 0.5
-    lengths = activations.clamp(min=0) * defined / at_least(activations.max(), NO_EVIDENCE)
+    longest = at_least(activations.amax(1, keepdim=True), NO_EVIDENCE)
+    lengths = activations.clamp(min=0) * defined / longest
     arrows = torch.nn.functional.normalize(poses, dim=-1) * lengths.unsqueeze(-1)
-    return Layer(side, capsules, shown if side > 1 else None, [(round(x, 3), round(y, 3)) for x, y in arrows.tolist()])
+    name = shown if side > 1 else None
+    return [Layer(side, capsules, name, [(round(x, 3), round(y, 3)) for x, y in each]) for each in arrows.tolist()]

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import logging
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -11,10 +12,11 @@ from typing import Any
 import torch
 
 from equicaps import __version__
-from equicaps._files import explain, write_bytes, write_json
+from equicaps._files import check_regular, explain, rename, write_bytes, write_json
 from equicaps.errors import FileError
 from equicaps.training.config import Number
 
+_log = logging.getLogger(__name__)
 STEPS, EVALUATIONS, RESULT = "steps.csv", "evaluations.csv", "result.json"
 
 
@@ -53,11 +55,8 @@ class CsvLog:
 
     def __init__(self, path: Path, step: int) -> None:
         self.path = path
-        kept = []
-        if step and path.exists():
-            with open(path, newline="") as file:
-                # The last line may be incomplete: the process may have been killed while writing it.
-                kept = [row for row in csv.DictReader(file) if None not in row.values() and int(row["step"]) <= step]
+        check_regular(path)
+        kept = _rows_until(step, path) if step and path.exists() else []
         self._names = list(kept[0]) if kept else []
         lines = [self._names, *(row.values() for row in kept)] if kept else []
         write_bytes(path, "".join(map(_line, lines)).encode())
@@ -71,6 +70,22 @@ class CsvLog:
                 file.write(text + _line(row.get(name, "") for name in self._names))
         except OSError as error:
             raise FileError(explain(self.path, error)) from error
+
+
+def _rows_until(step: int, path: Path) -> list[dict[str, str]]:
+    """The rows of a log up to a step. Nothing depends on them, so a damaged log is set aside, and a new one begun."""
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            # The last line may be incomplete: the process may have been killed while writing it.
+            rows = [row for row in csv.DictReader(file) if None not in row.values() and None not in row]
+        return [row for row in rows if int(row["step"]) <= step]
+    except (ValueError, KeyError, csv.Error) as error:
+        aside = path.with_name(f"damaged-{path.name}")
+        _log.warning("%s is damaged (%s): it is now %s, and a new one is begun.", path, error, aside.name)
+        rename(path, aside)
+        return []
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror or error}.") from error
 
 
 class TensorBoardLog:

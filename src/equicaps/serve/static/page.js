@@ -20,8 +20,12 @@ let tour = 0; // number of the current full circle; changing it stops the circle
 
 // --- the server
 
-async function send(address, options) {
+async function send(address, options, patience = 5) {
   const response = await fetch(address, options);
+  if (response.status === 503 && patience) { // too many others are waiting
+    await new Promise((resolve) => setTimeout(resolve, 1000 * Number(response.headers.get("Retry-After"))));
+    return send(address, options, patience - 1);
+  }
   const content = await response.json();
   if (!response.ok) throw new Error(content.detail);
   return content;

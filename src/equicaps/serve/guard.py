@@ -1,0 +1,132 @@
+"""The checks on every request and the security headers of every response."""
+
+import asyncio
+from typing import NamedTuple
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from equicaps.serve.limits import Limits
+from equicaps.serve.origin import refusal
+from equicaps.serve.refused import Refused
+
+DISCARDED = 16
+"""Of a request that is too long, this many times the limit is still read, so that the sender sees the refusal."""
+UPLOAD = "/api/picture"
+"""The path to which image files are sent."""
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """Middleware that admits only complete requests of bounded length, from the page itself, to this machine by name.
+
+    Args:
+        app: the application behind it.
+        limits: how long a request may be and take to arrive.
+        question_bytes: the longest question; only image files are allowed ``limits.megabytes``.
+    """
+
+    def __init__(self, app: ASGIApp, *, limits: Limits, question_bytes: int) -> None:
+        self.app, self.limits = app, limits
+        self.question_bytes = min(question_bytes, limits.largest)
+        self._uploads = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+        try:
+            await self._handle(scope, receive, _with_headers(send))
+        except asyncio.CancelledError:
+            # Only the end of the server cancels a request, after it has closed the connection: nobody waits for it.
+            return
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_upload = scope["path"] == UPLOAD
+        self._uploads += is_upload
+        try:
+            body = await self._admitted(scope, receive, is_upload=is_upload)
+            if body is not None:
+                await self.app(scope, _replay(body, receive), send)
+        except Refused as refused:
+            await refused.response()(scope, receive, send)
+        finally:
+            self._uploads -= is_upload
+
+    async def _admitted(self, scope: Scope, receive: Receive, *, is_upload: bool) -> bytes | None:
+        """The body of a request that may be handled, or None if its connection was closed before all of it was there.
+
+        Raises:
+            Refused: if the request may not be handled.
+        """
+        problem = refusal(scope["method"], Headers(scope=scope), scope["server"][1])
+        if problem is not None:
+            raise Refused(*problem)
+        if self._uploads > self.limits.uploads and is_upload:
+            raise Refused(503, "too many images are being read: try again in a second.")
+        largest = self.limits.largest if is_upload else self.question_bytes
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                read = await _body(receive, largest)
+        except TimeoutError:
+            late = f"the request did not arrive within {self.limits.body_seconds:g} seconds."
+            raise Refused(408, late) from None
+        if read.length > largest:
+            raise Refused(413, f"the request is longer than {largest:,} bytes.")
+        return read.content if read.complete else None
+
+
+class Body(NamedTuple):
+    """What was read of a body: its content, unless it is too long, its length, and whether it came to its end."""
+
+    content: bytes
+    length: int
+    complete: bool
+
+
+async def _body(receive: Receive, largest: int) -> Body:
+    content, length, more = bytearray(), 0, True
+    while more and length <= DISCARDED * largest:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return Body(b"", 0, complete=False)
+        part = message.get("body", b"")
+        length += len(part)
+        if length <= largest:
+            content += part
+        more = message.get("more_body", False)
+    return Body(bytes(content), length, complete=True)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """What an application receives of a request whose body has been read already."""
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def replay() -> Message:
+        return next(messages, None) or await receive()
+
+    return replay
+
+
+def _with_headers(send: Send) -> Send:
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(HEADERS)
+        await send(message)
+
+    return send_with_headers
