@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import httpx
 import pytest
-from serving import served, untrained
+from serving import Wire, served, untrained
 
 from equicaps.inference import PoseModel
 from equicaps.serve import Playground
@@ -32,3 +32,17 @@ def address(playground):
 def client(address):
     with httpx.Client(base_url=address) as found:
         yield found
+
+
+@pytest.fixture
+def connect():
+    """Opens bare connections, which are closed after the test."""
+    made = []
+
+    def make(address, source="127.0.0.1"):
+        made.append(Wire(address, source))
+        return made[-1]
+
+    yield make
+    for wire in made:
+        wire.socket.close()

@@ -1,4 +1,4 @@
-"""Questions that wait together are answered together, as they would be one by one; when too many wait, some are refused."""
+"""Questions that wait together are answered together, as they would be one by one; too many are refused."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,6 @@
 """Who may ask: the page itself and programs on this machine, but no page from elsewhere."""
 
 import pytest
-from serving import Wire
 from starlette.datastructures import Headers
 
 from equicaps.serve.origin import refusal
@@ -75,8 +74,8 @@ def test_the_page_itself_is_answered(client, question, port, name, more):
     assert client.post("/api/answer", json=question, headers=headers).status_code == 200
 
 
-def test_a_second_origin_does_not_help(address):
-    wire = Wire(address).head("GET /api/model", f"Origin: {address}", "Origin: http://evil.example").send("\r\n")
+def test_a_second_origin_does_not_help(address, connect):
+    wire = connect(address).head("GET /api/model", f"Origin: {address}", "Origin: http://evil.example").send("\r\n")
     assert wire.read().startswith("HTTP/1.1 403")
 
 
