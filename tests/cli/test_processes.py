@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -91,6 +92,21 @@ def test_a_training_prints_its_result_once(cells, out):
     assert result["step"] == 2
     assert sum("parameters" in line for line in lines) == 1
     assert sum(line.startswith("model: ") for line in lines) == 1
+
+
+def listening(pid):
+    """The addresses, in hexadecimal, at which a process and its children wait for others."""
+    sockets = {os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir() if link.exists() or link.is_symlink()}
+    rows = [line.split() for kind in ("tcp", "tcp6") for line in Path(f"/proc/net/{kind}").read_text().splitlines()]
+    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets}
+
+
+def test_no_other_machine_can_reach_the_processes(training):
+    process, ranks = training
+    found = set().union(*(listening(pid) for pid in (process.pid, *ranks.values())))
+    assert found == {"0100007F"}  # 127.0.0.1, and not 00000000, which is every interface
+    with socket.create_server(("", 0)):  # control
+        assert "00000000" in listening(os.getpid())
 
 
 def test_ctrl_c_saves_after_the_current_step_and_says_so_in_one_line(training, out):

@@ -3,10 +3,13 @@
 import contextlib
 import logging
 import os
+import secrets
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import typer
 from torch.distributed.elastic.multiprocessing import SignalException
@@ -15,8 +18,9 @@ from torch.distributed.run import parse_args, run
 
 from equicaps.cli.reporting import FAILED
 from equicaps.errors import TrainingError, UsageError
-from equicaps.training.distributed import PATIENCE, TORCHRUN
+from equicaps.training.distributed import PATIENCE, STORE, TORCHRUN
 
+LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 REPORT_SECONDS = 10
 """How long the other processes leave it to the first one to report a failure."""
 
@@ -30,18 +34,21 @@ def launch(processes: int) -> int:
     """Run this command again in several processes; returns the exit code of the first one, which has reported.
 
     On Ctrl-C torchrun passes the signal on, once, and waits for the processes to save and end; a second Ctrl-C ends
-    them. Its store, through which the processes find each other, listens on all network interfaces: torch offers no
-    choice.
+    them. The processes find each other through files in a folder that only this user can read, and talk on the loopback
+    interface: no other machine can reach them.
     """
     if os.environ.keys() >= TORCHRUN:
         raise UsageError("torchrun already starts the processes: leave out --processes.")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", str(int(PATIENCE.total_seconds())))
     logging.disable(logging.ERROR)  # this process only launches: what torchrun logs is reported below, in one line
-    options = ["--standalone", "--local-addr=127.0.0.1", f"--nproc-per-node={processes}", f"--log-dir={os.devnull}"]
     try:
-        # Of an option that is given twice, the last one counts.
-        run(parse_args([*options, "--module", "equicaps.cli.main", *sys.argv[1:], "--processes=1"]))
+        with tempfile.TemporaryDirectory(prefix="equicaps-") as private, _only_on_this_machine(Path(private) / "store"):
+            options = ["--rdzv-backend=c10d", f"--rdzv-endpoint={private}/rendezvous", "--rdzv-conf=store_type=file",
+                       f"--rdzv-id={secrets.token_hex()}", "--local-addr=127.0.0.1",
+                       f"--nproc-per-node={processes}", f"--log-dir={os.devnull}"]  # fmt: skip
+            # Of an option that is given twice, the last one counts.
+            run(parse_args([*options, "--module", "equicaps.cli.main", *sys.argv[1:], "--processes=1"]))
     except SignalException as error:
         if isinstance(error.__context__, SignalException):
             raise KeyboardInterrupt from error
@@ -57,6 +64,19 @@ def launch(processes: int) -> int:
             "--resume."
         ) from error
     return 0
+
+
+@contextlib.contextmanager
+def _only_on_this_machine(store: Path) -> Iterator[None]:
+    """Let processes that are started now find each other through a file, and talk on the loopback interface."""
+    before = os.environ.copy()
+    os.environ |= {STORE: str(store), "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= before
 
 
 @contextlib.contextmanager

@@ -112,8 +112,14 @@ def make_app(playground: Playground, limits: Limits | None = None) -> FastAPI:
     return app
 
 
-def _pictures(playground: Playground, uploads: Sequence[tuple[bytes, bool]]) -> list[Picture]:
-    return [playground.picture(content, centre=centre) for content, centre in uploads]
+def _pictures(playground: Playground, uploads: Sequence[tuple[bytes, bool]]) -> list[Picture | Exception]:
+    found: list[Picture | Exception] = []
+    for content, centre in uploads:
+        try:
+            found.append(playground.picture(content, centre=centre))
+        except ValueError as error:
+            found.append(ValueError(str(error)))  # without the traceback, which would keep the image in memory
+    return found
 
 
 def _refusals(*codes: int) -> dict[int | str, dict[str, Any]]:

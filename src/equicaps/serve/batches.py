@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from equicaps.serve.memory import give_back
@@ -31,6 +32,7 @@ class Batches(Generic[Question, Answer]):
         self._queue: deque[tuple[Question, asyncio.Future[Answer]]] = deque()
         self._work: asyncio.Task[None] | None = None
         self._rest: asyncio.TimerHandle | None = None
+        self._thread = ThreadPoolExecutor(1)  # always the same: each thread keeps freed memory for itself
 
     async def ask(self, question: Question) -> Answer:
         """The answer, or the error, to a question.
@@ -48,13 +50,14 @@ class Batches(Generic[Question, Answer]):
 
     async def _answer_all(self) -> None:
         """Answer until nobody waits any more."""
+        loop = asyncio.get_running_loop()
         if self._rest is not None:
             self._rest.cancel()
         while self._queue:
             taken = [self._queue.popleft() for _ in range(min(self.batch, len(self._queue)))]
             batch = [(question, answer) for question, answer in taken if not answer.cancelled()]
             try:
-                found = await asyncio.to_thread(self._answer, [question for question, _ in batch])
+                found = await loop.run_in_executor(self._thread, self._answer, [question for question, _ in batch])
             except Exception as error:
                 found = [error] * len(batch)
             for (_, answer), result in zip(batch, found, strict=True):
@@ -64,4 +67,4 @@ class Batches(Generic[Question, Answer]):
                     answer.set_exception(result)
                 else:
                     answer.set_result(result)
-        self._rest = asyncio.get_running_loop().call_later(REST, give_back)
+        self._rest = loop.call_later(REST, give_back)

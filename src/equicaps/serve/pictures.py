@@ -2,6 +2,7 @@
 
 import torch
 from jaxtyping import Float
+from PIL.Image import Image, new
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -12,6 +13,8 @@ from equicaps.images.resizing import as_floats
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 LARGEST = 512
 """Uploads are shrunk to this side before they become floats, to save memory."""
+ROWS = 16
+"""How many rows of the shrunk picture are made at a time."""
 BOX = 20 / 28
 """The longer side of a digit relative to the image, as in MNIST."""
 FAINTEST = 0.05
@@ -24,11 +27,35 @@ def read_upload(content: bytes) -> Float[Tensor, "channels height width"]:
     Raises:
         DamagedFileError: if it cannot be read, or is too large once decoded.
     """
-    picture = decode_image(content, "the upload", formats=FORMATS)
-    if picture.mode in ("P", "1"):  # Pillow cannot smooth these when it shrinks them
-        picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
+    picture = _reduced(decode_image(content, "the upload", formats=FORMATS))
     picture.thumbnail((LARGEST, LARGEST))
     return as_floats(pixels(picture))
+
+
+def _reduced(picture: Image) -> Image:
+    """The picture in a mode that can be smoothed, shrunk by a whole number if it is more than twice too large.
+
+    This happens some rows at a time, because Pillow would copy the whole, of up to 200 MB, several times.
+    """
+    factor = max(1, max(picture.size) // (2 * LARGEST))
+    mode = _smooth_mode(picture)
+    if factor == 1:
+        return picture if picture.mode == mode else picture.convert(mode)
+    width, height = picture.size
+    small = new(mode, (-(-width // factor), -(-height // factor)))
+    for top in range(0, height, factor * ROWS):
+        strip = picture.crop((0, top, width, min(top + factor * ROWS, height)))
+        small.paste(strip.convert(mode).reduce(factor), (0, top // factor))
+    return small
+
+
+def _smooth_mode(picture: Image) -> str:
+    """The mode in which Pillow averages pixels without loss of colours, depth or transparency."""
+    if "A" in picture.getbands() or "transparency" in picture.info:
+        return "RGBA"
+    if picture.mode.startswith("I"):
+        return "I"
+    return "RGB" if picture.mode in ("P", "1") else picture.mode
 
 
 def fitted(image: Float[Tensor, "_ _h _w"], channels: int, side: int) -> Float[Tensor, "{channels} {side} {side}"]:

@@ -17,6 +17,8 @@ PATIENCE = datetime.timedelta(hours=2)
 """How long processes wait for the first one, which evaluates and writes files."""
 TORCHRUN = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 """Environment variables that tell a process about the others."""
+STORE = "EQUICAPS_STORE"
+"""The environment variable with the file through which processes on one machine find each other, if it is set."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,13 @@ def join_world(device: str) -> World:
         torch.cuda.set_device(chosen)
     if not dist.is_initialized():
         with explained():
-            dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=PATIENCE)
+            backend = "nccl" if chosen.type == "cuda" else "gloo"
+            if path := os.environ.get(STORE):
+                rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+                store = dist.FileStore(path, size)  # type: ignore[attr-defined] # torch exports it at run time
+                dist.init_process_group(backend, timeout=PATIENCE, store=store, rank=rank, world_size=size)
+            else:
+                dist.init_process_group(backend, timeout=PATIENCE)
         atexit.register(_leave_world)
     return World(chosen, dist.get_rank(), dist.get_world_size())
 
