@@ -14,7 +14,7 @@ import torch
 from commands import save_network
 from PIL import Image
 
-from attack import arguments, images, models, numbers, trainings
+from attack import arguments, images, models, numbers, requests, trainings
 
 Attack = Callable[[Random, int, Path], Iterator[str | None]]
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
@@ -62,6 +62,7 @@ KINDS = (
     Kind("damaged folders of trainings", trainings.damaged_folders, 12, 300),
     Kind("trainings killed at any moment", trainings.kills, 8, 200),
     Kind("hostile command lines", with_pictures(arguments.attack), 30, 800),
+    Kind("hostile requests to the page", requests.attack, 60, 3000),
     Kind("extreme numbers in groups", numbers.attack, 200, 5000),
 )
 

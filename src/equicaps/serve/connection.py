@@ -56,6 +56,13 @@ class Connection(H11Protocol):
         if was_idle and not self._idle:
             self._close_after(self.limits.request_seconds)
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request; one that came before it on this connection is not answered any more."""
+        super().send_400_response(msg)
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+
     def on_response_complete(self) -> None:
         """Wait for the next request, or for the client to read its response if this was the last."""
         super().on_response_complete()
