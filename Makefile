@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test pytest lint types docs bench reproduce mutants attack clean
+.PHONY: demo test pytest lint types docs bench reproduce mutants attack soak clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python examples/demo.py
@@ -42,6 +42,11 @@ mutants: .venv/dev.stamp
 # Thousands of damaged files, hostile words and kills, all on this machine, in about half an hour.
 attack: .venv/dev.stamp
 	PYTHONPATH=tests $(BIN)/python -m attack --page
+
+# Trainings, predictions and the page, killed and continued for a long time.
+MINUTES ?= 30
+soak: .venv/dev.stamp
+	PYTHONPATH=tests $(BIN)/python -m attack.soak --minutes $(MINUTES)
 
 .venv/%.stamp: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("equicaps needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'

@@ -41,7 +41,7 @@ def on_model(attack: Callable[[Random, int, Path, Path], Iterator[str | None]]) 
 
 
 def with_pictures(attack: Attack) -> Attack:
-    """The attack in a folder with some images."""
+    """The attack in a folder with some images, one of which is none."""
 
     def run(random: Random, count: int, folder: Path) -> Iterator[str | None]:
         for name in ("cat", "dog"):
@@ -49,6 +49,7 @@ def with_pictures(attack: Attack) -> Attack:
             for number in range(6):
                 pixels = np.frombuffer(random.randbytes(400), np.uint8).reshape(20, 20)
                 Image.fromarray(pixels).save(folder / "pets" / name / f"{number}.png")
+        (folder / "pets" / "dog" / "\x1b[2J\x07.png").write_bytes(b"no image, and a name that clears the screen")
         return attack(random, count, folder)
 
     return run

@@ -34,9 +34,9 @@ def attack(random: Random, count: int, folder: Path) -> Iterator[str | None]:
         try:
             complaints = _complaints()
             for number in range(count):
-                found = _sent(port, _hostile(random, port))
+                found = sent(port, hostile(random, port))
                 alive = (number + 1) % 50 and number + 1 < count
-                yield found or (None if alive or _is_alive(port) else "the page answers no more")
+                yield found or (None if alive or is_alive(port) else "the page answers no more")
             yield from (f"the server complains: {text}" for text in complaints)
         finally:
             server.should_exit = True
@@ -52,7 +52,7 @@ def _complaints() -> list[str]:
     return found
 
 
-def _sent(port: int, content: bytes) -> str | None:
+def sent(port: int, content: bytes) -> str | None:
     with contextlib.suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), timeout=15) as connection:
         connection.sendall(content)
         with contextlib.suppress(OSError):
@@ -69,13 +69,13 @@ def _sent(port: int, content: bytes) -> str | None:
     return None
 
 
-def _is_alive(port: int) -> bool:
+def is_alive(port: int) -> bool:
     with socket.create_connection(("127.0.0.1", port), timeout=15) as connection:
         connection.sendall(f"GET /api/model HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
         return connection.recv(100).startswith(b"HTTP/1.1 200")
 
 
-def _hostile(random: Random, port: int) -> bytes:
+def hostile(random: Random, port: int) -> bytes:
     body = _body(random)
     headers = {
         "Host": random.choice(

@@ -1,8 +1,10 @@
 """A connection with deadlines; uvicorn knows none for the head of a request."""
 
 import asyncio
+import contextlib
 from typing import Any
 
+from h11 import LocalProtocolError
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -57,8 +59,10 @@ class Connection(H11Protocol):
             self._close_after(self.limits.request_seconds)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request; one that came before it on this connection is not answered any more."""
-        super().send_400_response(msg)
+        """Refuse what is no request, and hang up; one that came before it is not answered any more."""
+        with contextlib.suppress(LocalProtocolError):  # the answer to that one may be on its way already
+            super().send_400_response(msg)
+        self.transport.close()
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

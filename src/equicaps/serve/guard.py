@@ -1,7 +1,6 @@
 """The checks on every request and the security headers of every response."""
 
 import asyncio
-from typing import NamedTuple
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -82,35 +81,27 @@ class Guard:
         largest = self.limits.largest if is_upload else self.question_bytes
         try:
             async with asyncio.timeout(self.limits.body_seconds):
-                read = await _body(receive, largest)
+                return await _body(receive, largest)
         except TimeoutError:
             late = f"the request did not arrive within {self.limits.body_seconds:g} seconds."
             raise Refused(408, late) from None
-        if read.length > largest:
-            raise Refused(413, f"the request is longer than {largest:,} bytes.")
-        return read.content if read.complete else None
 
 
-class Body(NamedTuple):
-    """What was read of a body: its content, unless it is too long, its length, and whether it came to its end."""
-
-    content: bytes
-    length: int
-    complete: bool
-
-
-async def _body(receive: Receive, largest: int) -> Body:
+async def _body(receive: Receive, largest: int) -> bytes | None:
+    """The whole body, or None if its connection was closed before its end."""
     content, length, more = bytearray(), 0, True
     while more and length <= DISCARDED * largest:
         message = await receive()
         if message["type"] == "http.disconnect":
-            return Body(b"", 0, complete=False)
+            return None
         part = message.get("body", b"")
         length += len(part)
         if length <= largest:
             content += part
         more = message.get("more_body", False)
-    return Body(bytes(content), length, complete=True)
+    if length > largest:
+        raise Refused(413, f"the request is longer than {largest:,} bytes.")
+    return bytes(content)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
