@@ -20,7 +20,11 @@ MUTANTS = (
         ("division by the place of the folder", "_drawn(seed, _shown(file, root))", "_drawn(seed, file)"),
         ("copies of test images stay in training", "for part in reversed(parts):", "for part in parts:"),
         ("classes not sorted", "for entry in sorted(folder.iterdir())", "for entry in folder.iterdir()"),
-        ("size of the shorter sides", "median_low(sorted(max(image_size", "median_low(sorted(min(image_size"),
+        (
+            "size of the shorter sides",
+            "median_low(sorted(map(max, of_each(image_size",
+            "median_low(sorted(map(min, of_each(image_size",
+        ),
     ),
     *mutants_of(
         "src/equicaps/data/reduced.py",

@@ -16,6 +16,23 @@ COMPARISONS = tuple(
 
 MUTANTS = (
     *mutants_of(
+        "src/equicaps/inference/model_files.py",
+        ("inference/test_model_files.py",),
+        ("weights of NaN loaded", "if not tensor.isfinite().all():", "if False:"),
+        ("weights of any shape", "if tensor.shape != wanted.shape or", "if False or"),
+        ("images of any size", "if architecture.image_size > LARGEST_SIDE:", "if False:"),
+        ("networks built before they are checked", 'with torch.device("meta"):', 'with torch.device("cpu"):'),
+    ),
+    *mutants_of(
+        "src/equicaps/inference/model.py",
+        (
+            "inference/test_model.py::test_what_is_not_finite_is_no_answer",
+            "inference/test_model.py::test_every_part_of_an_answer_must_be_finite",
+        ),
+        ("answers that are not finite", "_check_finite(output)\n        layers", "layers"),
+        ("poses that are not finite", "for values in output[:3]", "for values in output[:2]"),
+    ),
+    *mutants_of(
         "src/equicaps/inference/symmetry.py",
         ("inference/test_symmetry.py",),
         (

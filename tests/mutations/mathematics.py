@@ -4,6 +4,18 @@ from mutations.mutant import Mutant, mutants_of
 
 MUTANTS: tuple[Mutant, ...] = (
     *mutants_of(
+        "src/equicaps/numerics.py",
+        ("groups/test_so3.py", "groups/test_extremes.py", "groups/test_laws.py"),
+        ("ties are left to rounding", "smooth_step((purity - TIED) / (UNTIED - TIED))", "torch.ones_like(purity)"),
+        ("a projector that is none", "SQUARINGS = 11", "SQUARINGS = 6"),
+        ("huge weights overflow", "weights / weights.detach().abs().amax(-1, keepdim=True).clamp(min=1)", "weights"),
+        (
+            "huge vectors without length",
+            "= vector.detach().abs().amax(-1, keepdim=True)",
+            "= 0 * vector[..., :1].detach()",
+        ),
+    ),
+    *mutants_of(
         "src/equicaps/groups/so3.py",
         ("groups/test_so3.py", "groups/test_laws.py"),
         ("wrong composition order", "(_matrix(g) @ _matrix(h))", "(_matrix(h) @ _matrix(g))"),

@@ -4,6 +4,19 @@ from mutations.mutant import mutants_of
 
 MUTANTS = (
     *mutants_of(
+        "src/equicaps/training/fingerprint.py",
+        ("training/test_resume.py",),
+        ("other images not noticed", "_checksum(image.tobytes())", "_checksum(image.tobytes()[:8])"),
+        ("another order not noticed", '"order": _checksum("".join(each)', '"order": _checksum("".join(sorted(each))'),
+        ("other labels not noticed", "data.labels.long().numpy().tobytes()", "b''"),
+    ),
+    *mutants_of(
+        "src/equicaps/training/log.py",
+        ("training/test_resume.py",),
+        ("logs read from a pipe", "check_regular(path)\n        kept", "kept"),
+        ("a damaged log ends the training", "(ValueError, KeyError, csv.Error)", "ZeroDivisionError"),
+    ),
+    *mutants_of(
         "src/equicaps/training/schedule.py",
         ("training/test_schedule.py",),
         ("steps of the rate one step late", "step >= fraction * steps", "step > fraction * steps"),
