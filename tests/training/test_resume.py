@@ -255,7 +255,7 @@ def interrupted(folder):
 
 @pytest.mark.parametrize(
     "content",
-    [b"\x00\x00\x00", b"\xff\xfe\x81", b"step,loss\nmany,1\n", b"a,b\n1,2\n", b"\x80", b'"' + b"x" * 200_000],
+    [b"\x00\n\x00\n", b"\xff\xfe\x81", b"step,loss\nmany,1\n", b"a,b\n1,2\n", b"\x80", b'"' + b"x" * 200_000],
     ids=["zeros", "no text", "no number", "other columns", "half a letter", "endless field"],
 )
 def test_a_damaged_log_is_set_aside_and_the_training_goes_on(tmp_path, content, caplog):
