@@ -68,8 +68,8 @@ class DigitTraining:
         return Intervals() if self.watched else Intervals(evaluations=1)
 
 
-PAPER_STEPS = 25_000
-"""In batches of 64: 1.6 million views, or 32 epochs of 50,000 images, where the paper has 45."""
+PAPER_STEPS = 35_156
+"""In batches of 64: 2.25 million views, the paper's 45 epochs of 50,000 images."""
 RESAMPLED = replace(ROTATED, shift=0.5, interpolation="mixed")
 """Rotated digits whose grid moves by up to half a pixel, interpolated in two ways: Sobel's poses depend on both."""
 
@@ -110,11 +110,11 @@ TRAININGS = {
     "affnist-capsules_only": of_paper(
         "capsules_only", 12_500, protocol="affnist", augmentation=None, cross_entropy=0.0
     ),
-    "upright-paper": of_paper(steps=12_500, protocol="upright", augmentation=JITTERED),
+    "upright-paper": of_paper(steps=25_000, protocol="upright", augmentation=JITTERED),
     "rotated-plain_cnn": of_paper("plain_cnn", spread=0.0),
     "mnist_rot-plain_cnn": of_paper("plain_cnn", 12_500, protocol="mnist_rot", spread=0.0),
     "affnist-plain_cnn": of_paper("plain_cnn", 12_500, protocol="affnist", augmentation=None, spread=0.0),
-    "upright-plain_cnn": of_paper("plain_cnn", 12_500, protocol="upright", augmentation=JITTERED, spread=0.0),
+    "upright-plain_cnn": of_paper("plain_cnn", 25_000, protocol="upright", augmentation=JITTERED, spread=0.0),
     "rotated-paper-consistency": of_paper(reconstruction=10.0, consistency=0.3, views=2),
     "rotated-paper-gaussian": of_paper("paper_gaussian", reconstruction=10.0),
     "rotated-paper-pooled": of_paper("paper_pooled", reconstruction=10.0),

@@ -25,10 +25,10 @@ class PaperConfig:
 
     The convolutions see windows of 4x4 around the block of each capsule; the class capsules are paired with a linear
     map of what the last convolution finds. The capsules have 140,115 parameters (the paper says 145k; with the
-    authors' ``TransformLinear()`` they have 144,970), the spline convolutions 90,794 (the paper: 90k).
+    authors' ``TransformLinear()`` they have 144,970), the spline convolutions 90,938 (the paper: 90k).
 
     Without ``features`` only the capsules remain, and the scores are the agreements. Without ``poses`` only the
-    convolutions remain, evaluated at the identity: the paper's CNN(*). Of its 90,794 parameters 58,394 are effective,
+    convolutions remain, evaluated at the identity: the paper's CNN(*). Of its 90,938 parameters 58,538 are effective,
     since a window that never turns has 16 values for 25 control points.
 
     Attributes:
@@ -49,7 +49,7 @@ class PaperConfig:
     gradients: GradientMethod = "sobel"
     iterations: int = 2
     pool_by_agreement: bool = False
-    norm: bool = False
+    norm: bool = True
     features: bool = True
     poses: bool = True
 
