@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -39,7 +40,7 @@ def load(name: str | Path) -> PoseModel:
             raise ValueError(f"frame must be at most {LARGEST_SIDE} pixels, but is {card.frame}.")
         return PoseModel(network, card)
     except (KeyError, TypeError, ValueError) as error:
-        raise FileError(f"{path} has a card that this equicaps cannot read: {error}") from error
+        raise FileError(f"{path} has a card that this equicaps cannot read: {_brief(error)}") from error
 
 
 def save_model(path: Path, network: GroupCapsNet, content: Mapping[str, Any]) -> None:
@@ -84,11 +85,17 @@ def read_model(path: Path | str) -> tuple[GroupCapsNet, dict[str, Any]]:
     except FileError:
         raise
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, MemoryError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise FileError(f"{path} holds a network that this equicaps cannot build: {reason}") from error
+        raise FileError(f"{path} holds a network that this equicaps cannot build: {_brief(error)}") from error
     if count != network.body.config.num_classes:
         raise FileError(f"{path} names {count} classes, but its network has {network.body.config.num_classes}.")
     return network.eval(), content
+
+
+def _brief(error: Exception) -> str:
+    """The first line of an error, which may quote what a stranger wrote into a file."""
+    return (
+        shorten((str(error).splitlines() or [type(error).__name__])[0], 300, placeholder=" ...") or type(error).__name__
+    )
 
 
 def _check_weights(path: Path, planned: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
