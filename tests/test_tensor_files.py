@@ -263,5 +263,8 @@ def test_a_model_travels_with_its_description(tmp_path):
 
 def test_a_model_that_cannot_be_built_is_reported(tmp_path):
     write_tensors(tmp_path / MODEL, "model", TENSORS, {"config": {"model": {"preset": "steerable"}}})
+    with pytest.raises(FileError, match=r"has no weights 'body.*', which the network that it describes needs"):
+        read_model(tmp_path / MODEL)
+    write_tensors(tmp_path / MODEL, "model", TENSORS, {"config": {"model": {"preset": "enormous"}}})
     with pytest.raises(FileError, match="cannot build"):
         read_model(tmp_path / MODEL)

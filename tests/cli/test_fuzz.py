@@ -2,11 +2,9 @@
 
 import io
 import json
-import math
 
 import numpy as np
 import pytest
-import torch
 from commands import failed_cleanly
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,9 +12,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from equicaps.cli.main import app
-from equicaps.errors import DamagedFileError, FileError
+from equicaps.errors import FileError
 from equicaps.images.decode import open_image, read_pixels
-from equicaps.images.preparation import ImageFormat, prepare
 from equicaps.inference import load
 
 BUDGET = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -31,64 +28,14 @@ def image_bytes(kind):
 
 
 IMAGES = {kind: image_bytes(kind) for kind in FORMATS}
-changes = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=6)
-
-
-def damaged(content, edits, kept):
-    """Some bytes replaced, the end cut off."""
-    content = bytearray(content)
-    for place, value in edits:
-        content[int(place * len(content))] = value
-    return bytes(content[: math.ceil(kept * len(content))])
-
-
-@BUDGET
-@given(kind=st.sampled_from(FORMATS), edits=changes, kept=st.floats(0, 1))
-def test_damaged_images_are_read_or_refused(tmp_path, kind, edits, kept):
-    path = tmp_path / "image.png"
-    path.write_bytes(damaged(IMAGES[kind], edits, kept))
-    try:
-        pixels = read_pixels(path)
-    except DamagedFileError:
-        with pytest.raises(DamagedFileError, match=r"image\.png"):
-            read_pixels(path)
-        return
-    assert pixels.ndim == 3
-    assert pixels.shape[0] in (1, 3)
-    assert pixels.dtype == torch.uint8 or 0 <= pixels.min() <= pixels.max() <= 1
-    assert prepare(path, ImageFormat(1, 16, 16)).shape == (1, 1, 16, 16)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_whole_images_are_read(tmp_path, kind):
-    """Guard: the test above does not pass by refusing everything."""
+    """Guard: the attacks do not fail by refusing everything."""
     (tmp_path / "image").write_bytes(IMAGES[kind])
     assert read_pixels(tmp_path / "image").shape == (3, 24, 17)
     assert open_image(tmp_path / "image").size == (17, 24)
-
-
-@BUDGET
-@given(content=st.binary(max_size=200))
-def test_arbitrary_bytes_are_no_model(tmp_path, content):
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(content)
-    with pytest.raises(FileError, match=r"model\.safetensors"):
-        load(path)
-
-
-@BUDGET
-@given(edits=changes.filter(bool), kept=st.floats(0.0001, 1))
-def test_damaged_models_are_refused_unless_nothing_changed(tmp_path, model_file, edits, kept):
-    """The checksum covers weights and description."""
-    original = model_file.read_bytes()
-    path = tmp_path / "model.safetensors"
-    content = damaged(original, [(place * 0.01, value) for place, value in edits], kept)  # header and first weights
-    path.write_bytes(content)
-    if content == original:
-        assert load(path).card.classes == tuple("0123456789")
-        return
-    with pytest.raises(FileError, match=r"model\.safetensors"):
-        load(path)
 
 
 def rewritten(original, change):

@@ -101,17 +101,14 @@ def listening(pid):
     return {row[1].split(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets}
 
 
-def test_no_other_machine_can_reach_the_processes(training):
+def test_ctrl_c_saves_after_the_current_step_and_says_so_in_one_line(training, out):
+    """Meanwhile, no other machine can reach the processes."""
     process, ranks = training
+    assert {environment_of(pid)["OMP_NUM_THREADS"] for pid in ranks.values()} == {"1"}
     found = set().union(*(listening(pid) for pid in (process.pid, *ranks.values())))
     assert found == {"0100007F"}  # 127.0.0.1, and not 00000000, which is every interface
     with socket.create_server(("", 0)):  # control
         assert "00000000" in listening(os.getpid())
-
-
-def test_ctrl_c_saves_after_the_current_step_and_says_so_in_one_line(training, out):
-    process, ranks = training
-    assert {environment_of(pid)["OMP_NUM_THREADS"] for pid in ranks.values()} == {"1"}
     press_ctrl_c(process)
     code, _, (_, _, _, *lines) = finish(process)
     assert code == 1

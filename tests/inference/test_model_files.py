@@ -81,32 +81,36 @@ def test_weights_that_the_network_does_not_have_are_refused_by_name(path, tmp_pa
         read_model(tmp_path / "other.safetensors")
 
 
-@pytest.mark.parametrize(
-    ("claim", "message"),
-    [
-        ({"num_classes": 10**7}, "has weights .* of shape"),
-        ({"in_channels": 10**9}, "has weights .* of shape"),
-        ({"image_size": 10**5}, "at most 1024 is allowed"),
-        ({"decoder": True, "image_size": 1024}, "has no weights 'decoder"),
-    ],
-    ids=str,
-)
-def test_a_card_cannot_ask_for_more_memory_than_its_file_has(path, tmp_path, claim, message):
+CLAIMS = {
+    "classes": ({"num_classes": 10**7}, "has weights .* of shape"),
+    "channels": ({"in_channels": 10**9}, "has weights .* of shape"),
+    "size": ({"image_size": 10**5}, "at most 1024 is allowed"),
+    "decoder": ({"decoder": True, "image_size": 1024}, "has no weights 'decoder"),
+}
+READ_ALL = """
+import resource, sys
+from equicaps.inference.model_files import read_model
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**30,) * 2)
+for path in sys.argv[1:]:
+    try:
+        read_model(path)
+    except OSError as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_a_card_cannot_ask_for_more_memory_than_its_file_has(path, tmp_path):
     """In a process that may not have another gigabyte: the size is refused, and not the lack of memory."""
     network, content = read_model(path)
-    content = copy.deepcopy(content)
-    content["config"]["model"] |= claim
-    save_model(tmp_path / "other.safetensors", network, content)
-    program = (
-        "import resource, sys; from equicaps.inference.model_files import read_model\n"
-        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (used + 2**30,) * 2)\n"
-        "try: read_model(sys.argv[1])\n"
-        "except OSError as error: print(type(error).__name__, error)"
-    )
-    command = [sys.executable, "-c", program, str(tmp_path / "other.safetensors")]
+    for name, (claim, _) in CLAIMS.items():
+        changed = copy.deepcopy(content)
+        changed["config"]["model"] |= claim
+        save_model(tmp_path / name, network, changed)
+    command = [sys.executable, "-c", READ_ALL, *(str(tmp_path / name) for name in CLAIMS)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert re.search(message, done.stdout), done.stdout
+    for line, (_, message) in zip(done.stdout.splitlines(), CLAIMS.values(), strict=True):
+        assert re.search(message, line), line
     assert "memory" not in done.stdout
 
 
