@@ -16,7 +16,7 @@ _hook = jaxtyping.install_import_hook("equicaps", "beartype.beartype")
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that, so tests of Ctrl-C could not run.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)
-settings.register_profile("equicaps", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("equicaps", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("equicaps")
 
 from equicaps._cache import cache_folder  # noqa: E402 # after the hook

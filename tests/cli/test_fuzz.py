@@ -112,7 +112,7 @@ words = st.lists(
 )  # fmt: skip
 
 
-@settings(BUDGET, max_examples=60)
+@settings(BUDGET, max_examples=25)
 @given(
     command=st.sampled_from(["predict", "upright", "audit", "export", "info", "data", "bench", "serve", "train"]),
     words=words,
@@ -144,7 +144,7 @@ NUMBERS = ("minutes", "epochs", "steps", "seed", "batch", "rate", "decay", "clip
 values = st.sampled_from(["nan", "inf", "-inf", "-1", "0", "0.5", "2", "33", "1e300", str(2**70), "meta", "cpu", ""])
 
 
-@settings(BUDGET, max_examples=60)
+@settings(BUDGET, max_examples=25)
 @given(options=st.dictionaries(st.sampled_from(NUMBERS), values, max_size=3))
 def test_no_number_makes_a_training_fail_with_a_trace(tmp_path, monkeypatch, options):
     """It is refused, or would start."""

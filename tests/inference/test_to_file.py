@@ -226,7 +226,7 @@ for count in (200, 1500):
     names = (str(folder / f"{number % 4}.png") for number in range(count))
     assert predict_to_file(model, names, out / f"{count}.csv").images == count
     print(peak())
-names = (str(folder / "photo.png") for _ in range(3))
+names = (str(folder / "photo.png") for _ in range(2))
 assert predict_to_file(model, names, out / "photos.csv").failed == 0
 print(peak())
 """
