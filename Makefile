@@ -39,7 +39,7 @@ reproduce: .venv/train,figures.stamp
 mutants: .venv/dev.stamp
 	$(BIN)/python tests/mutants.py
 
-# Thousands of damaged files, hostile words and kills, all on this machine, in about half an hour.
+# Thousands of damaged files, hostile words and kills, all on this machine; bounded in number.
 attack: .venv/dev.stamp
 	PYTHONPATH=tests $(BIN)/python -m attack --page
 

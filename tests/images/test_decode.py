@@ -104,3 +104,11 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
         for read in (open_image, image_size):
             with pytest.raises(DamagedFileError, match="it is not a file"):
                 read(path)
+
+
+def test_only_known_formats_are_decoded_whatever_the_name_says(tmp_path):
+    """PostScript, for which Pillow would start Ghostscript, is not even recognised."""
+    path = tmp_path / "drawing.png"
+    path.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 30 30\n%%EndComments\nshowpage\n")
+    with pytest.raises(DamagedFileError, match=r"drawing\.png is not a readable image: its format is not known"):
+        open_image(path)

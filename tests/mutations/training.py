@@ -8,7 +8,7 @@ MUTANTS = (
         ("training/test_resume.py",),
         ("other images not noticed", "_checksum(image.tobytes())", "_checksum(image.tobytes()[:8])"),
         ("another order not noticed", '"order": _checksum("".join(each)', '"order": _checksum("".join(sorted(each))'),
-        ("other labels not noticed", "data.labels.long().numpy().tobytes()", "b''"),
+        ("other labels not noticed", "data.labels.long().cpu().numpy().tobytes()", "b''"),
     ),
     *mutants_of(
         "src/equicaps/training/log.py",

@@ -17,11 +17,11 @@ _WORDS = {"images": "the images", "order": "their order", "labels": "their class
 def fingerprint(data: Dataset) -> dict[str, str]:
     """Checksums of the images as they were prepared (in any order, and in theirs), labels, angles and class names."""
     each = [_checksum(image.tobytes()) for image in _each(data)]
-    angles = b"" if data.angles is None else data.angles.double().numpy().tobytes()
+    angles = b"" if data.angles is None else data.angles.double().cpu().numpy().tobytes()
     return {
         "images": _checksum("".join(sorted(each)).encode()),
         "order": _checksum("".join(each).encode()),
-        "labels": _checksum(data.labels.long().numpy().tobytes()),
+        "labels": _checksum(data.labels.long().cpu().numpy().tobytes()),
         "angles": _checksum(angles),
         "classes": _checksum(repr(data.classes).encode()),
     }
