@@ -1,10 +1,12 @@
 """Make many attempts of every kind, and print the table of docs/reliability.md: ``python -m attack --help``."""
 
 import argparse
+import math
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -16,7 +18,7 @@ from PIL import Image
 
 from attack import arguments, images, models, numbers, requests, trainings
 
-Attack = Callable[[Random, int, Path], Iterator[str | None]]
+Attack = Callable[[Random, int, Path], Generator[str | None]]
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- attacks: written by make attack -->\n", "<!-- end of attacks -->"
 
@@ -30,10 +32,10 @@ class Kind(NamedTuple):
     long: int
 
 
-def on_model(attack: Callable[[Random, int, Path, Path], Iterator[str | None]]) -> Attack:
+def on_model(attack: Callable[[Random, int, Path, Path], Generator[str | None]]) -> Attack:
     """The attack on an untrained model."""
 
-    def run(random: Random, count: int, folder: Path) -> Iterator[str | None]:
+    def run(random: Random, count: int, folder: Path) -> Generator[str | None]:
         (folder / "whole").mkdir()
         return attack(random, count, folder, save_network(folder / "whole" / "mine.safetensors"))
 
@@ -43,7 +45,7 @@ def on_model(attack: Callable[[Random, int, Path, Path], Iterator[str | None]]) 
 def with_pictures(attack: Attack) -> Attack:
     """The attack in a folder with some images, one of which is none."""
 
-    def run(random: Random, count: int, folder: Path) -> Iterator[str | None]:
+    def run(random: Random, count: int, folder: Path) -> Generator[str | None]:
         for name in ("cat", "dog"):
             (folder / "pets" / name).mkdir(parents=True)
             for number in range(6):
@@ -62,22 +64,28 @@ KINDS = (
     Kind("model files written on purpose", on_model(models.written_on_purpose), 40, 1500),
     Kind("damaged folders of trainings", trainings.damaged_folders, 12, 300),
     Kind("trainings killed at any moment", trainings.kills, 8, 200),
-    Kind("hostile command lines", with_pictures(arguments.attack), 30, 800),
+    Kind("hostile command lines", with_pictures(arguments.attack), 30, 500),
     Kind("hostile requests to the page", requests.attack, 60, 3000),
     Kind("extreme numbers in groups", numbers.attack, 200, 5000),
 )
 
 
-def attempts(kind: Kind, count: int, seed: int) -> list[str | None]:
-    """The outcome of every attempt."""
-    with tempfile.TemporaryDirectory() as folder:
-        return list(kind.attack(Random(seed), count, Path(folder)))
+def attempts(kind: Kind, count: int, seed: int, seconds: float = math.inf) -> list[str | None]:
+    """The outcome of every attempt; none is begun after so many seconds."""
+    deadline, outcomes = time.monotonic() + seconds, []
+    with tempfile.TemporaryDirectory() as folder, closing(kind.attack(Random(seed), count, Path(folder))) as attack:
+        for outcome in attack:
+            outcomes.append(outcome)
+            if time.monotonic() > deadline:
+                break
+    return outcomes
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="as few attempts as in the tests")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=30, help="the time for all kinds together (default: 30)")
     parser.add_argument("--only", default="", help="only kinds whose name contains this")
     parser.add_argument("--page", action="store_true", help=f"write the table into {PAGE.name}")
     given = parser.parse_args()
@@ -86,7 +94,8 @@ def main() -> None:
     for kind in KINDS:
         if given.only not in kind.what:
             continue
-        started, found = time.monotonic(), attempts(kind, kind.short if given.short else kind.long, given.seed)
+        started, count = time.monotonic(), kind.short if given.short else kind.long
+        found = attempts(kind, count, given.seed, given.minutes * 60 / len(KINDS))
         wrong = [outcome for outcome in found if outcome]
         failed += len(wrong)
         rows.append(f"| {kind.what} | {len(found):,} | {len(found) - len(wrong):,} | {len(wrong)} |")

@@ -2,7 +2,7 @@
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from random import Random
 
@@ -41,7 +41,7 @@ VALUES = ("", " ", "0", "-1", "1", "2", "0.5", "nan", "inf", "-inf", "1e300", st
           "s3://\x00", "digits", "digits!", "digits-paper", "onnx", "ray", "~", "*", "-", "--", "x" * 5000)  # fmt: skip
 
 
-def attack(random: Random, count: int, folder: Path) -> Iterator[str | None]:
+def attack(random: Random, count: int, folder: Path) -> Generator[str | None]:
     """An exit code and at most one line: no stack trace, and an end within a minute of one thread."""
     for command in COMMANDS:  # once, and not in every process
         importlib.import_module(f"equicaps.cli.{command}")

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from random import Random
 
@@ -20,7 +20,7 @@ ROUNDING = 1e-6
 POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 30 30\n%%EndComments\n(/tmp/equicaps-was-here) (w) file\n"
 
 
-def attack(random: Random, count: int, folder: Path) -> Iterator[str | None]:
+def attack(random: Random, count: int, folder: Path) -> Generator[str | None]:
     """Every file is read as an image of finite values, or refused by name."""
     originals = [_image(random, kind) for kind in FORMATS for _ in range(3)]
     for start in range(0, count, AT_ONCE):
@@ -68,7 +68,7 @@ def _hostile(random: Random, originals: list[bytes]) -> bytes:
     return damaged(random, random.choice(originals))
 
 
-def pipes(random: Random, count: int, folder: Path) -> Iterator[str | None]:
+def pipes(random: Random, count: int, folder: Path) -> Generator[str | None]:
     """A pipe or a device is refused, and not waited for."""
     for number in range(count):
         path = folder / f"pipe-{number}.png"

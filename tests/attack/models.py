@@ -1,6 +1,6 @@
 """Model files that were damaged, and model files that somebody wrote on purpose, with a right checksum."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from copy import deepcopy
 from pathlib import Path
 from random import Random
@@ -18,7 +18,7 @@ VALUES = (None, True, -1, 0, 3, 10**9, 10**30, -0.5, 1e308, float("nan"), float(
           "../x", [], [[]], [1, 2], {}, {"a": {}}, {"preset": "paper"})  # fmt: skip
 
 
-def damaged_files(random: Random, count: int, folder: Path, model: Path) -> Iterator[str | None]:
+def damaged_files(random: Random, count: int, folder: Path, model: Path) -> Generator[str | None]:
     """Whatever is changed in the bytes is refused, by the name of the file."""
     original = model.read_bytes()
     for _ in range(count):
@@ -37,7 +37,7 @@ def _refused(path: Path, content: bytes, original: bytes) -> str | None:
     return None if content == original else "a damaged file was loaded"
 
 
-def written_on_purpose(random: Random, count: int, folder: Path, model: Path) -> Iterator[str | None]:
+def written_on_purpose(random: Random, count: int, folder: Path, model: Path) -> Generator[str | None]:
     """Other weights or another card under a right checksum: refused by name, or the answers are finite."""
     tensors, content = read_tensors(model, "model")
     for _ in range(count):

@@ -1,6 +1,6 @@
 """Huge, tiny and nearly tied numbers in the operations of every group."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from random import Random
 
@@ -12,7 +12,7 @@ from equicaps.groups import SO2, SO3, Group
 SCALES = (1e-38, 1e-30, 1e-10, 1.0, 1e10, 1e30)
 
 
-def attack(random: Random, count: int, folder: Path) -> Iterator[str | None]:
+def attack(random: Random, count: int, folder: Path) -> Generator[str | None]:
     """Means and distances, their gradients, inverses and logarithms are finite in float32, whatever the scale."""
     for _ in range(count):
         group, scale = random.choice(ALL_GROUPS), random.choice(SCALES)

@@ -6,7 +6,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from random import Random
 
@@ -22,7 +22,7 @@ PATHS = ("/", "/api/model", "/api/digits", "/api/answer", "/api/picture", "/api/
 VALUES = ("nan", 1e999, -1, 2**70, None, "x", [], {}, [[0.0]], True, "\x1b[2J")
 
 
-def attack(random: Random, count: int, folder: Path) -> Iterator[str | None]:
+def attack(random: Random, count: int, folder: Path) -> Generator[str | None]:
     """Every request gets a status or the connection is closed; the page still answers afterwards."""
     with listen(0) as on:
         port = on.getsockname()[1]

@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from random import Random
 
@@ -28,7 +28,7 @@ def _run(folder: Path, steps: int = STEP_COUNT) -> None:
     train(config(steps), digits(), ROTATED, folder=folder, network=network(), resume=True)
 
 
-def kills(random: Random, count: int, folder: Path) -> Iterator[str | None]:
+def kills(random: Random, count: int, folder: Path) -> Generator[str | None]:
     """After every kill the training can be resumed, and in the end it is the uninterrupted one, bit for bit."""
     _run(folder / "straight")
     started = time.monotonic()
@@ -65,7 +65,7 @@ def _same(place: Path, straight: Path) -> str | None:
     return None if same and not rest else f"the weights are the same: {same}; left over: {rest or 'nothing'}"
 
 
-def damaged_folders(random: Random, count: int, folder: Path) -> Iterator[str | None]:
+def damaged_folders(random: Random, count: int, folder: Path) -> Generator[str | None]:
     """Files of an interrupted training are damaged, or are something else: it goes on, or is refused in one line."""
     _run(folder / "begun", STEP_COUNT)
     for number in range(count):
