@@ -206,6 +206,19 @@ def test_a_full_disk_is_reported_and_the_checkpoint_before_stays(tmp_path):
         subprocess.run(["umount", disk], check=True)
 
 
+def test_a_quota_that_is_used_up_is_called_so_and_the_old_file_stays(tmp_path, monkeypatch):
+    write_bytes(tmp_path / "file", b"old")
+
+    def refuse(*args):
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr("os.fsync", refuse)
+    with pytest.raises(FileError, match=r"\(quota\) is used up\. Free some space; the old file is unchanged"):
+        write_bytes(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
 def test_a_file_that_the_system_does_not_allow_is_reported_and_the_old_one_stays(tmp_path):
     write_bytes(tmp_path / "file", b"old")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

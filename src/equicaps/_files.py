@@ -97,7 +97,8 @@ def prepare_folder(folder: Path) -> None:
 def explain(path: Path, error: OSError) -> str:
     """A message that says why a file cannot be written, and what to do."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"cannot write {path}: the disk is full. Free some space; the old file is unchanged."
+        why = "the disk is full" if error.errno == errno.ENOSPC else "your share of the disk (quota) is used up"
+        return f"cannot write {path}: {why}. Free some space; the old file is unchanged."
     if error.errno == errno.EFBIG:
         return f"cannot write {path}: it is larger than this system allows a file to be."
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 P = ParamSpec("P")
@@ -156,6 +156,11 @@ def safe_reciprocal(x: Float[Tensor, "*batch"], floor: float | Float[Tensor, "*#
 def flatten_at_one(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
     """x (2 - x): 0 at 0, and 1 at 1 with slope zero, so that rounding of x near 1 has no effect."""
     return x * (2 - x)
+
+
+def is_nothing(x: Float[Tensor, "*batch"]) -> Bool[Tensor, "*batch"]:
+    """Whether a number is zero, or so small that sums of its reciprocals overflow."""
+    return x.abs() < 1024 * torch.finfo(x.dtype).tiny
 
 
 def smooth_step(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:

@@ -16,7 +16,7 @@ import torch
 from commands import save_network
 from PIL import Image
 
-from attack import arguments, images, models, numbers, requests, trainings
+from attack import arguments, heavy_images, images, models, numbers, requests, trainings
 
 Attack = Callable[[Random, int, Path], Generator[str | None]]
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
@@ -59,6 +59,7 @@ def with_pictures(attack: Attack) -> Attack:
 
 KINDS = (
     Kind("damaged image files", images.attack, 150, 3000),
+    Kind("images made to be large or slow", heavy_images.attack, 4, 120),
     Kind("pipes and devices as images", images.pipes, 4, 60),
     Kind("damaged model files", on_model(models.damaged_files), 25, 1500),
     Kind("model files written on purpose", on_model(models.written_on_purpose), 40, 1500),

@@ -61,8 +61,8 @@ def _words(random: Random, folder: Path) -> list[str]:
         words += [name] if name in FLAGS else [name, random.choice(VALUES)]
     if command == "train":  # what is accepted ends soon
         words += ["--steps", "1"]
-    if command == "serve":  # it would wait for somebody
-        words += ["--port", random.choice(("-1", "65536", "1", "x"))]
+    if command == "serve":  # with a port that it may use it would wait for somebody
+        words += ["--port", random.choice(("-1", "65536", "1e3", "x"))]
     if command == "bench":
         words += ["--seconds", random.choice(("0", "-1", "nan", "0.1"))]
     return words

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles import ALL_GROUPS, CLOSED_GROUPS
 
 from equicaps.functional import Linear, Sigmoid, Softmax, route
-from equicaps.groups import GL, SE2, SE3, SO2, SO3, Product, Translation
+from equicaps.groups import GL, SE2, SE3, SO2, SO3, Product, Scale, Translation
 
 shapes = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 exponents = st.integers(-6, 6)
@@ -96,3 +96,14 @@ def test_a_huge_matrix_has_an_inverse():
     group = GL(2)
     g = group.random(10)
     torch.testing.assert_close(group.inverse(1e30 * g) * 1e30, group.inverse(g), rtol=1e-4, atol=1e-5)
+
+
+def test_a_scaling_that_faded_to_a_denormal_number_is_undefined():
+    """Its reciprocal would be infinite."""
+    weights = torch.tensor([2.2e-32], requires_grad=True)
+    mean = Scale().mean(torch.tensor([[1.4]]), weights)
+    assert Scale().inverse(mean) == 0
+    Scale().distance(mean, torch.tensor([1.4])).backward()
+    assert weights.grad is not None
+    assert weights.grad.isfinite().all()
+    assert Scale().inverse(torch.tensor([1e-30])) == torch.tensor([1e30])

@@ -1,6 +1,8 @@
 """Which files count as images, and that threads may read them."""
 
+import io
 import os
+import struct
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +11,7 @@ import pytest
 from PIL import Image
 
 from equicaps.errors import DamagedFileError, NotFoundError
-from equicaps.images.decode import find_images, image_size, is_remote, iterate_images, open_image
+from equicaps.images.decode import find_images, image_size, is_remote, iterate_images, open_image, read_pixels
 
 
 @pytest.fixture
@@ -112,3 +114,51 @@ def test_only_known_formats_are_decoded_whatever_the_name_says(tmp_path):
     path.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 30 30\n%%EndComments\nshowpage\n")
     with pytest.raises(DamagedFileError, match=r"drawing\.png is not a readable image: its format is not known"):
         open_image(path)
+
+
+def jpeg(scans):
+    """A progressive JPEG whose last scan is repeated."""
+    file = io.BytesIO()
+    Image.new("L", (40, 30), 90).save(file, "JPEG", progressive=True)
+    content = file.getvalue()
+    last, count = content.rindex(b"\xff\xda"), content.count(b"\xff\xda")
+    return content[:last] + content[last:-2] * (scans - count + 1) + content[-2:]
+
+
+def webp(side):
+    file = io.BytesIO()
+    Image.new("RGB", (side, side)).save(file, "WEBP", lossless=True, method=0)
+    return file.getvalue()
+
+
+def bmp(side):
+    """Run-length encoded, but for its pixels."""
+    header = struct.pack("<2sIHHI", b"BM", 1078, 0, 0, 1078)
+    return header + struct.pack("<IiiHHIIiiII", 40, side, side, 1, 8, 1, 0, 0, 0, 256, 0) + bytes(1024)
+
+
+@pytest.mark.parametrize(
+    ("dear", "cheap", "message"),
+    [
+        (jpeg(101), jpeg(100), "101 scans, and the most is 100"),
+        (webp(5500), webp(100), "more than 30 megapixels as WEBP, compressed in this way; save it as PNG or JPEG"),
+        (bmp(1800), bmp(100), "more than 3 megapixels as BMP"),
+        (b"P3 1800 1800 255\n", b"P3 100 100 255\n", "more than 3 megapixels as PPM"),
+        (b"P6 1800 1800 200\n", b"P6 1800 1800 255\n", "more than 3 megapixels as PPM"),
+        (b"P5 7100 7100 255\n", b"P5 7000 7000 255\n", "more than 50 megapixels; reduce its size first"),
+        (b"P5 65536 2 255\n", b"P5 65535 2 255\n", "longer than 65,535 pixels; cut it into pieces"),
+    ],
+    ids=["scans", "webp", "runs", "decimal", "odd range", "pixels", "length"],
+)
+def test_what_would_take_long_or_much_memory_is_refused_before_it_is_decoded(dear, cheap, message):
+    with pytest.raises(DamagedFileError, match=message):
+        image_size(dear)
+    assert min(image_size(cheap)) > 0  # control
+    assert read_pixels(jpeg(100)).shape == (1, 30, 40)
+
+
+def test_scans_are_counted_across_the_borders_of_blocks(monkeypatch):
+    monkeypatch.setattr("equicaps.images.bounds._AT_ONCE", 3)
+    image_size(jpeg(100))
+    with pytest.raises(DamagedFileError, match="101 scans"):
+        image_size(jpeg(101))

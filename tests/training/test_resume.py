@@ -1,6 +1,7 @@
 """A training that was interrupted continues as if it had not been interrupted."""
 
 import os
+import pkgutil
 import signal
 from dataclasses import replace
 
@@ -123,6 +124,53 @@ def test_ctrl_c_saves_and_the_training_can_be_resumed(tmp_path):
     assert load_checkpoint(tmp_path)[1]["step"] == stopped.step
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert run(settings, tmp_path, resume=True).finished
+
+
+@pytest.mark.parametrize("call", ["equicaps.training.trainer.Trainer.advance", "os.fsync", "os.replace"])
+def test_a_second_ctrl_c_ends_at_once_and_the_last_checkpoint_is_whole(call, tmp_path, monkeypatch):
+    """After the first one, the second comes during the next step, or while the checkpoint is written or renamed."""
+    settings = config(10, intervals=Intervals(checkpoint_steps=3))
+    module, _, name = call.rpartition(".")
+    owner = pkgutil.resolve_name(module)
+    proceed = getattr(owner, name)
+
+    def interrupted(*args, **options):
+        os.kill(os.getpid(), signal.SIGINT)
+        return proceed(*args, **options)
+
+    def interrupt(progress):
+        if progress.step == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+            monkeypatch.setattr(owner, name, interrupted)
+
+    torch.manual_seed(5)
+    with pytest.raises(KeyboardInterrupt):
+        run(settings, tmp_path / "cut", watch=interrupt)
+    monkeypatch.undo()
+    assert load_checkpoint(tmp_path / "cut")[1]["step"] in (3, 5)
+    assert not list((tmp_path / "cut").glob("*.partial"))
+    assert run(settings, tmp_path / "cut", resume=True).finished
+    torch.manual_seed(5)
+    run(settings, tmp_path / "straight")
+    straight, resumed = final_state(tmp_path / "straight")[0], final_state(tmp_path / "cut")[0]
+    assert all(torch.equal(straight[name], resumed[name]) for name in straight)
+
+
+def test_a_clock_that_is_set_back_changes_nothing(tmp_path, monkeypatch):
+    settings = config(8, intervals=Intervals(checkpoint_steps=3))
+    torch.manual_seed(5)
+    run(settings, tmp_path / "straight")
+    now = iter(range(2_000_000_000, 0, -86_400))
+    monkeypatch.setattr("time.time", lambda: float(next(now)))
+    torch.manual_seed(5)
+    with pytest.raises(PowerCutError):
+        run(settings, tmp_path / "cut", watch=power_cut(4))
+    for number, path in enumerate(sorted((tmp_path / "cut").iterdir())):  # what the file system writes meanwhile
+        os.utime(path, (number, number))
+    assert run(settings, tmp_path / "cut", resume=True).finished
+    straight, resumed = final_state(tmp_path / "straight"), final_state(tmp_path / "cut")
+    assert all(torch.equal(straight[0][name], resumed[0][name]) for name in straight[0])
+    assert straight[1:] == resumed[1:]
 
 
 def test_a_training_is_not_overwritten_by_accident(tmp_path):

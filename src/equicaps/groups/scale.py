@@ -6,7 +6,7 @@ from torch import Tensor
 
 from equicaps._checks import check_count
 from equicaps.groups.base import Device, DType, Generator, Group
-from equicaps.numerics import evidence, weighted_mean
+from equicaps.numerics import evidence, is_nothing, weighted_mean
 
 
 class Scale(Group):
@@ -68,14 +68,14 @@ class Scale(Group):
         return ((g > 0) & g.isfinite()).squeeze(-1)
 
     def presence(self, g: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch"]:
-        """1 except at exactly 0, to which a mean fades as its evidence vanishes."""
+        """1 except at 0, to which a mean fades as its evidence vanishes."""
         return self._present(g).squeeze(-1)
 
     def _present(self, g: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch 1"]:
-        return (g != 0).to(g.dtype)
+        return (~is_nothing(g)).to(g.dtype)
 
     def _defined(self, g: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch 1"]:
-        return torch.where(g == 0, torch.ones_like(g), g)
+        return torch.where(is_nothing(g), torch.ones_like(g), g)
 
     def __repr__(self) -> str:
         return "R+" if self.point_dim == 1 else f"R+ on R^{self.point_dim}"

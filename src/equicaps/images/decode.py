@@ -21,16 +21,14 @@ from equicaps.images.resizing import rows_at_once
 
 try:
     from PIL import Image, ImageOps, UnidentifiedImageError
+
+    from equicaps.images.bounds import check_cost
 except ImportError as error:
     raise MissingPackageError("Image files need Pillow: pip install 'equicaps[data]'.") from error
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 """The only formats that are decoded, as Pillow names them: others may start a program, as PostScript does."""
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".pbm"})
-MEGAPIXELS = 50
-"""Larger images are refused before they are decoded, because a small file can unpack to gigabytes."""
-LONGEST = 65_535
-"""The longest side, which is also that of a JPEG."""
 _HEADERS = threading.Lock()
 """One thread at a time opens a header, because the filters of warnings belong to the whole process."""
 
@@ -203,15 +201,7 @@ def _header(file: io.BufferedReader | io.BytesIO, name: Path | str, formats: tup
         raise DamagedFileError(f"{name} is not a readable image: its format is not known.") from error
     except Exception as error:  # broken headers raise nearly anything
         raise DamagedFileError(f"{name} is not a readable image: {error}. Repair or remove it.") from error
-    width, height = picture.size
-    if width * height > MEGAPIXELS * 10**6:
-        raise DamagedFileError(
-            f"{name} is refused: {width}x{height} is more than {MEGAPIXELS} megapixels; reduce its size first."
-        )
-    if max(width, height) > LONGEST:
-        raise DamagedFileError(
-            f"{name} is refused: {width}x{height} is longer than {LONGEST:,} pixels; cut it into pieces first."
-        )
+    check_cost(picture, file, name)
     return picture
 
 
