@@ -5,14 +5,14 @@ from pathlib import Path
 
 from equicaps._files import write_bytes
 from equicaps.errors import UsageError
-from reproduction import galaxies_page, results_page
+from reproduction import galaxies_page, results_page, strangers_page
 from reproduction.markdown import filled
 from reproduction.results import Record
 
 EXPERIMENTS = ("exactness", "table1a", "table1b", "figures", "paper")
 RESULTS, README = Path("docs", "results.md"), Path("README.md")
 GUARANTEES, GALAXIES = Path("docs", "guarantees.md"), Path("docs", "galaxies.md")
-REPRODUCTION = Path("docs", "reproduction.md")
+REPRODUCTION, OWN_DATA = Path("docs", "reproduction.md"), Path("docs", "own_data.md")
 
 
 def load(results: Path) -> results_page.Records:
@@ -49,6 +49,8 @@ def _written(root: Path) -> dict[Path, str]:
         pages[root / REPRODUCTION] = filled(root / REPRODUCTION, table)
     if galaxies is not None:
         pages[root / GALAXIES] = filled(root / GALAXIES, galaxies_page.tables(galaxies))
+    if (strangers := _read(results / "strangers.json")) is not None:
+        pages[root / OWN_DATA] = filled(root / OWN_DATA, {"results": strangers_page.table(strangers)})
     return pages
 
 

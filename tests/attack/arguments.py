@@ -42,12 +42,12 @@ VALUES = ("", " ", "0", "-1", "1", "2", "0.5", "nan", "inf", "-inf", "1e300", st
 
 
 def attack(random: Random, count: int, folder: Path) -> Generator[str | None]:
-    """An exit code and at most one line: no stack trace, and an end within a minute of one thread."""
+    """An exit code and at most one line: no stack trace, and an end within two minutes of one thread."""
     for command in COMMANDS:  # once, and not in every process
         importlib.import_module(f"equicaps.cli.{command}")
     for _ in range(count):
         words = _words(random, folder)
-        found = outcome(lambda words=words: _call(words, folder), folder / "report", seconds=60, memory=GIGABYTES)
+        found = outcome(lambda words=words: _call(words, folder), folder / "report", seconds=120, memory=GIGABYTES)
         yield found and f"equicaps {' '.join(map(repr, words))}: {found}"
 
 
