@@ -6,8 +6,8 @@ from reproduction import strangers_page
 def row(kind, seed, accuracy, **more):
     return {
         "set": "coins", "network": kind, "seed": seed, "accuracy": accuracy, "accuracy_interval": [50.0, 60.0],
-        "balanced_accuracy": accuracy + 1, "changed_by_quarter_turns": 0 if kind == "equicaps" else 2, "test_images": 100,
-        "training_images": 1000, "cpu_minutes": 4.0, **more,
+        "balanced_accuracy": accuracy + 1, "changed_by_quarter_turns": 0 if kind == "equicaps" else 2,
+        "test_images": 100, "training_images": 1000, "cpu_minutes": 4.0, **more,
     }  # fmt: skip
 
 
