@@ -106,6 +106,25 @@ def train(
             typer.echo(f"{name}: {json.dumps(record and record['figures'])}")
 
 
+@app.command()
+def validate(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Trainings, one after the other.")],
+    steps: Annotated[int | None, typer.Option(help="Train for so many steps.")] = None,
+    rate: Annotated[float | None, typer.Option(help="The peak learning rate.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed.")] = None,
+    folder: Folder = None,
+) -> None:
+    """Choose settings: train, and measure on validation images that are not trained on. No test image is read."""
+    console = _start()
+    results = Results(folder or _default(quick=False), console=console)
+    given = {"steps": steps, "rate": rate, "seed": seed}
+    with reported(console):
+        _check_names(names, TRAININGS)
+        for name in names:
+            record = results.validate(name, {key: value for key, value in given.items() if value is not None})
+            typer.echo(f"{name}: {json.dumps(record['figures'])}")
+
+
 @app.command("galaxies")
 def run_galaxies(
     data: Annotated[

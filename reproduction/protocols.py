@@ -24,17 +24,21 @@ class Protocol:
         training: loads the training images.
         augmentation: is applied to them on the fly.
         test: loads the test images and measures a network on them.
+        validation: the same for images on which settings are chosen, and which no training with them contains.
         tested_on: says in words what the test images are.
         size: the side of the images.
         views: the number of views of each image in a batch; with two, their poses are compared.
+        selection: loads the training images while settings are chosen, if ``training`` has the validation images, too.
     """
 
     training: Callable[[], Dataset]
     augmentation: Augmentation
     test: Callable[[], Evaluation]
+    validation: Callable[[], Evaluation]
     tested_on: str
     size: int = SIZE
     views: int = 2
+    selection: Callable[[], Dataset] | None = None
 
 
 @cache
@@ -58,24 +62,39 @@ def _first_50k() -> Dataset:
     return replace(data, name=f"{data.name}, first 50,000")
 
 
+def _last_10k() -> Dataset:
+    data = mnist("train").take(slice(50_000, None))
+    return replace(data, name=f"{data.name}, last 10,000")
+
+
 ANY_ANGLE = "MNIST (test), each digit rotated by a seeded random angle"
 
 PROTOCOLS = {
-    "rotated": Protocol(_first_50k, ROTATED, lambda: AnyAngle(mnist("test")), ANY_ANGLE),
+    "rotated": Protocol(_first_50k, ROTATED, lambda: AnyAngle(mnist("test")), lambda: AnyAngle(_last_10k()), ANY_ANGLE),
     "mnist_rot": Protocol(
         lambda: regenerate_mnist_rot("train", mnist("train"), mnist("test")),
         replace(ROTATED, interpolation="bicubic"),
         lambda: AsTheyAre(padded(regenerate_mnist_rot("test", mnist("train"), mnist("test")))),
+        lambda: AsTheyAre(padded(regenerate_mnist_rot("valid", mnist("train"), mnist("test")))),
         "MNIST-rot (regenerated, seed 0, test)",
     ),
     "affnist": Protocol(
         _first_50k,
         TRANSLATED,
         lambda: AsTheyAre(regenerate_affnist("test", mnist("train"), mnist("test"))),
+        lambda: AsTheyAre(regenerate_affnist("valid", mnist("train"), mnist("test"))),
         "affNIST (regenerated, seed 0, test)",
         size=40,
     ),
-    "upright": Protocol(lambda: mnist("train"), UPRIGHT, lambda: AnyAngle(mnist("test")), ANY_ANGLE, views=1),
+    "upright": Protocol(
+        lambda: mnist("train"),
+        UPRIGHT,
+        lambda: AnyAngle(mnist("test")),
+        lambda: AnyAngle(_last_10k()),
+        ANY_ANGLE,
+        views=1,
+        selection=_first_50k,
+    ),
 }
 """Protocols by name. MNIST-rot is augmented with further rotations; for affNIST the training digits are translated but
 never rotated; upright training digits are not augmented at all, unless a training says so."""
@@ -98,7 +117,13 @@ _QUICK_TESTS: dict[str, Callable[[], Evaluation]] = {
 }
 
 QUICK = {
-    name: replace(protocol, training=lambda: embedded_digits("train"), test=_QUICK_TESTS[name])
+    name: replace(
+        protocol,
+        training=lambda: embedded_digits("train"),
+        test=_QUICK_TESTS[name],
+        validation=_QUICK_TESTS[name],
+        selection=None,
+    )
     for name, protocol in PROTOCOLS.items()
 }
 """The same protocols on the digits in the package, to show that everything runs; their figures enter no table."""

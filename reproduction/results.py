@@ -19,6 +19,7 @@ from equicaps.models import GroupCapsNet
 from equicaps.training import Evaluation, TrainConfig, train
 from equicaps.training.log import RESULT, provenance
 from equicaps.training.recipe import describe_augmentation
+from reproduction import ledger
 from reproduction.protocols import PROTOCOLS, QUICK, Protocol, mnist, quick_digits
 from reproduction.trainings import TRAININGS
 
@@ -85,6 +86,31 @@ class Results:
         create_folder(path.parent)
         (unfinished / MODEL).replace(path.with_suffix(".safetensors"))
         write_json(path, record)
+        self._write_down_look(record)
+        return record
+
+    def validate(self, name: str, changes: dict[str, Any]) -> Record:
+        """Train with other settings, and measure on images that are not trained on; no test image is read.
+
+        Returns the record, ``validation/NAME-CHANGES.json``, which is only read if it exists.
+        """
+        label = "-".join([name, *(f"{key}={value}" for key, value in sorted(changes.items()))])
+        path = self.folder / "validation" / f"{label}.json"
+        if path.exists():
+            found: Record = json.loads(path.read_text())
+            return found
+        training = replace(TRAININGS[name], **changes)
+        protocol = self._protocols[training.protocol]
+        record = finish_training(
+            training.config(quick=self.quick),
+            (protocol.selection or protocol.training)(),
+            training.augmentation or protocol.augmentation,
+            protocol.validation(),
+            self.unfinished(f"validation-{label}"),
+            self.console,
+        )
+        create_folder(path.parent)
+        write_json(path, record | {"run": label, "protocol": training.protocol, "quick": self.quick})
         return record
 
     def entry(self, name: str) -> Record | None:
@@ -101,6 +127,7 @@ class Results:
         if entry is None or not weights.exists():
             return None
         network, _ = read_model(weights)
+        self._write_down_look(entry)
         return entry, network
 
     def state(self, name: str) -> Literal["finished", "unfinished", "missing"]:
@@ -127,6 +154,7 @@ class Results:
         figures = self._protocols[record["protocol"]].test()(network, None)
         record |= {"figures": record["figures"] | dict(figures), "measured_with": provenance()}
         write_json(path, record)
+        self._write_down_look(record)
         return record
 
     def digits(self) -> Dataset:
@@ -148,6 +176,11 @@ class Results:
     @property
     def _protocols(self) -> dict[str, Protocol]:
         return QUICK if self.quick else PROTOCOLS
+
+    def _write_down_look(self, record: Record) -> None:
+        if not self.quick:
+            test = PROTOCOLS[TRAININGS[record["run"]].protocol].tested_on
+            ledger.write_down(self.folder, run=record["run"], trained_by=record["commit"], test=test)
 
     def _path(self, name: str) -> Path:
         return self.folder / "runs" / f"{name}.json"
