@@ -75,6 +75,7 @@ def test_every_committed_training_has_the_settings_of_the_list(name):
 def test_weights_are_kept_where_something_is_measured_or_drawn_from_them():
     assert {"rotated-steerable", "upright-steerable", "rotated-paper", "upright-plain_cnn"} <= set(WEIGHTS)
     assert set(WEIGHTS) <= set(FINISHED) <= set(TRAININGS)
+    assert sum(path.stat().st_size for path in (COMMITTED / "runs").glob("*.safetensors")) < 12e6
 
 
 def test_a_training_without_weights_has_figures_but_no_network(finished):
