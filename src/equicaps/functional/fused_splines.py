@@ -47,16 +47,19 @@ def fused_spline_convolution(
     Quarter turns give the same bits. Windows that are not ``active`` are skipped.
     """
     (batch, _, height, width), (_, outputs, y, x, _) = features.shape, poses.shape
-    places = (
-        torch.arange(batch * y * x, device=features.device) if active is None else active.flatten().nonzero().squeeze(1)
-    )
+    everywhere, places = True, torch.arange(batch * y * x, device=features.device)
+    if active is not None and not active.all():
+        everywhere, places = False, active.flatten().nonzero().squeeze(1)
     image, rest = places.div(y * x, rounding_mode="floor"), places % (y * x)
     first = (image * height + rest.div(x, rounding_mode="floor") * stride) * width + rest % x * stride
-    planes = poses.permute(4, 1, 0, 2, 3).flatten(2).index_select(2, places)
+    planes = poses.permute(4, 1, 0, 2, 3).flatten(2)
+    if not everywhere:  # torch takes columns from a matrix much faster than from a tensor of three dimensions
+        planes = planes.flatten(0, 1).index_select(1, places).unflatten(0, (2, outputs))
     layer = _geometry(kernel_size, width, control_points.shape[-1])
     found: Tensor = _Convolution.apply(features, planes, control_points, first, layer)  # type: ignore[no-untyped-call] # torch
-    everywhere = found.new_zeros(outputs, batch * y * x).index_copy(1, places, found)
-    return everywhere.view(outputs, batch, y, x).transpose(0, 1)
+    if not everywhere:
+        found = found.new_zeros(outputs, batch * y * x).index_copy(1, places, found)
+    return found.view(outputs, batch, y, x).transpose(0, 1)
 
 
 class _Convolution(torch.autograd.Function):
