@@ -236,6 +236,7 @@ BENEATH = {
     "cli/reporting.py",
     "cli/terminal.py",
     "images/background.py",
+    "images/bounds.py",
     "images/resizing.py",
     "images/ahead.py",
     "inference/angle_error.py",

@@ -183,6 +183,11 @@ def check_values(images: Float[Tensor, "batch channels height width"]) -> str | 
     return None
 
 
+def printable(text: str) -> str:
+    """The text with escapes for control characters and undecodable bytes: no name may send commands to a terminal."""
+    return "".join(sign if is_printable(sign) else sign.encode("unicode_escape").decode() for sign in text)
+
+
 def is_printable(text: str) -> bool:
     """Whether a name is free of control characters and undecodable bytes, which could send commands to a terminal."""
     return not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)

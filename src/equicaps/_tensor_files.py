@@ -42,9 +42,11 @@ def read_tensors(path: Path, kind: Kind) -> tuple[dict[str, Tensor], dict[str, A
         FileError: if the file cannot be opened, has a newer version, or is of the other kind.
         DamagedFileError: if it is anything else than such a file.
     """
-    check_regular(path)
     try:
+        check_regular(path)
         raw = path.read_bytes()
+    except FileError:
+        raise
     except OSError as error:
         failure = DamagedFileError if error.errno == errno.EIO else FileError
         raise failure(f"cannot read {path}: {error.strerror or error}.") from error

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from equicaps.errors import UnansweredError
 from equicaps.functional import Capsules
 from equicaps.groups import SO2
 from equicaps.losses import true_poses
@@ -71,8 +72,8 @@ class LayerExactness(NamedTuple):
 def accuracy(output: CapsOutput, labels: Int[Tensor, " batch"]) -> Accuracy:
     """The accuracy of scores and agreements; raises if an output is not finite, instead of counting it as wrong."""
     if not (output.scores.isfinite().all() and output.activations.isfinite().all()):
-        raise ValueError(
-            "accuracy: the network's outputs must be finite, but some are not: its weights or its input contain NaN."
+        raise UnansweredError(
+            "the network's outputs must be finite, but some are not: its weights are too large, or its input has NaN."
         )
     correct = [(values.argmax(-1) == labels).double().mean().item() * 100 for values in output[:2]]
     return Accuracy(*correct)

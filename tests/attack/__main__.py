@@ -65,7 +65,7 @@ KINDS = (
     Kind("model files written on purpose", on_model(models.written_on_purpose), 40, 1500),
     Kind("damaged folders of trainings", trainings.damaged_folders, 12, 300),
     Kind("trainings killed at any moment", trainings.kills, 8, 200),
-    Kind("hostile command lines", with_pictures(arguments.attack), 30, 500),
+    Kind("hostile command lines", with_pictures(arguments.attack), 10, 400),
     Kind("hostile requests to the page", requests.attack, 60, 3000),
     Kind("extreme numbers in groups", numbers.attack, 200, 5000),
 )

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 GIGABYTE = 2**30
+DONE = "\ndone"
+"""The end of every report: an empty one is no good news."""
 
 
 def outcome(
@@ -28,19 +30,26 @@ def outcome(
     child = os.fork()
     if child == 0:
         _limit_memory(memory)
-        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
-            try:
-                found = attempt()
-            except BaseException:
-                found = traceback.format_exc(limit=-3)
-        report.write_text(found or "")
-        os._exit(0)
+        try:
+            _attempt(attempt, report)
+        finally:
+            os._exit(0)
     ended = _wait(child, seconds)
     if ended is None:
         return f"still running after {seconds} seconds"
     if os.WIFSIGNALED(ended):
         return f"ended by signal {signal.Signals(os.WTERMSIG(ended)).name}"
-    return report.read_text() or None
+    said = report.read_text() if report.exists() else ""
+    return said.removesuffix(DONE) or None if said.endswith(DONE) else f"ended without a word: {said}"
+
+
+def _attempt(attempt: Callable[[], str | None], report: Path) -> None:
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+        try:
+            found = attempt()
+        except BaseException:
+            found = traceback.format_exc(limit=-3)
+    report.write_text((found or "") + DONE, errors="backslashreplace")
 
 
 def _limit_memory(more: int) -> None:

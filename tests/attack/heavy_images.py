@@ -97,4 +97,10 @@ def _ppm(random: Random) -> bytes:
     return b"P3 %d %d 255\n" % (side, side) + b"7 " * 3 * side * side
 
 
-MAKERS: tuple[Callable[[Random], bytes], ...] = (_jpeg, _webp, _ppm, _bmp, _png, _tiff)
+def _thin(random: Random) -> bytes:
+    """Enlarged to a square, it would have a billion pixels."""
+    size = (random.randint(20_000, 70_000), 1)
+    return _saved(Image.new("L", random.choice((size, size[::-1])), 1), "PNG")
+
+
+MAKERS: tuple[Callable[[Random], bytes], ...] = (_jpeg, _webp, _ppm, _thin, _bmp, _png, _tiff)

@@ -1,6 +1,7 @@
 """Damaged image files, programs and pipes that are named like images."""
 
 import io
+import json
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -26,11 +27,12 @@ def attack(random: Random, count: int, folder: Path) -> Generator[str | None]:
     for start in range(0, count, AT_ONCE):
         contents = [_hostile(random, originals) for _ in range(min(AT_ONCE, count - start))]
         found = outcome(lambda contents=contents: _all(folder, contents), folder / "report", seconds=60)
-        yield from [None] * (len(contents) - 1) + [found]
+        yield from json.loads(found) if found and found.startswith("[") else [found] * len(contents)
 
 
-def _all(folder: Path, contents: list[bytes]) -> str | None:
-    return next((found for content in contents if (found := _one(folder / "image.png", content))), None)
+def _all(folder: Path, contents: list[bytes]) -> str:
+    """The outcome of each; if the process ends before, none of them counts as survived."""
+    return json.dumps([_one(folder / "image.png", content) for content in contents])
 
 
 def _one(path: Path, content: bytes) -> str | None:

@@ -14,7 +14,8 @@ from equicaps import load
 from equicaps._tensor_files import read_tensors, write_tensors
 from equicaps.errors import FileError, UnansweredError
 
-VALUES = (None, True, -1, 0, 3, 10**9, 10**30, -0.5, 1e308, float("nan"), float("inf"), "", "x" * 5000, "\x1b[2J",
+VALUES = (None, True, -1, 0, 3, 10**9, 10**30, 10**400, [10**400] * 10, -0.5, 1e308, float("nan"), float("inf"), "",
+          "x" * 5000, "\x1b[2J",
           "../x", [], [[]], [1, 2], {}, {"a": {}}, {"preset": "paper"})  # fmt: skip
 
 
@@ -50,7 +51,7 @@ def written_on_purpose(random: Random, count: int, folder: Path, model: Path) ->
 def _change_weights(random: Random, weights: dict[str, torch.Tensor]) -> None:
     name = random.choice(sorted(weights))
     old = weights[name]
-    kind = random.choice(("value", "scale", "shape", "type", "missing", "other name"))
+    kind = random.choice(("value", "scale", "shape", "type", "beyond float32", "missing", "other name"))
     if kind == "value" and old.numel() and old.is_floating_point():
         changed = old.clone()
         changed.view(-1)[random.randrange(old.numel())] = random.choice((float("nan"), float("inf"), 3e38, -3e38))
@@ -61,6 +62,8 @@ def _change_weights(random: Random, weights: dict[str, torch.Tensor]) -> None:
         weights[name] = old.flatten()[: random.randrange(old.numel() + 1)]
     elif kind == "type":
         weights[name] = old.to(random.choice((torch.float64, torch.float16, torch.int64, torch.uint8)))
+    elif kind == "beyond float32":
+        weights[name] = torch.full_like(old, 1e300, dtype=torch.float64)
     else:
         del weights[name]
         if kind == "other name":
@@ -87,5 +90,7 @@ def _answers(path: Path, weights: dict[str, torch.Tensor], card: dict[str, Any])
     except (FileError, UnansweredError) as error:
         known = isinstance(error, UnansweredError) or "model.safetensors" in str(error)
         return None if known and len(str(error)) < 2000 else f"{error!s:.200} does not name the file, or is endless"
+    if not all(tensor.isfinite().all() for tensor in model.network.state_dict().values()):
+        return "a network with weights that are not finite"
     finite = found.confidence.isfinite().all() and found.output.scores.isfinite().all()
     return None if finite else "an answer that is not finite"

@@ -1,6 +1,7 @@
 """Hostile requests to the page, on this machine's loopback."""
 
 import contextlib
+import io
 import json
 import logging
 import socket
@@ -9,24 +10,29 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 from random import Random
+from typing import Any
 
+from PIL import Image
 from serving import untrained
 
 from attack.damage import damaged
-from equicaps.serve import Playground, listen, make_app, make_server
+from equicaps.serve import Limits, Playground, listen, make_app, make_server
 
 METHODS = ("GET", "POST", "PUT", "HEAD", "DELETE", "OPTIONS", "TRACE", "CONNECT", "XYZ", "get", "")
 PATHS = ("/", "/api/model", "/api/digits", "/api/answer", "/api/picture", "/api/picture?centre=maybe",
          "/../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//evil", "/style.css", "*",
          "/api/answer\x00", "/\udcff", "/" + "a" * 70_000)  # fmt: skip
+HOSTS = ("evil.example", "", "[::1", "127.0.0.1:1")
+LENGTHS = ("-1", "0", "1e9", str(2**63), "x")
 VALUES = ("nan", 1e999, -1, 2**70, None, "x", [], {}, [[0.0]], True, "\x1b[2J")
 
 
 def attack(random: Random, count: int, folder: Path) -> Generator[str | None]:
-    """Every request gets a status or the connection is closed; the page still answers afterwards."""
+    """Every request gets a status or the connection is closed; the page still answers what is right."""
     with listen(0) as on:
         port = on.getsockname()[1]
-        server = make_server(make_app(Playground(untrained("steerable"), untrained("plain_cnn"))))
+        limits = Limits(head_seconds=0.5, body_seconds=0.5)
+        server = make_server(make_app(Playground(untrained("steerable"), untrained("plain_cnn")), limits), limits)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [on]})
         thread.start()
         while not server.started:
@@ -34,9 +40,9 @@ def attack(random: Random, count: int, folder: Path) -> Generator[str | None]:
         try:
             complaints = _complaints()
             for number in range(count):
-                found = sent(port, hostile(random, port))
-                alive = (number + 1) % 50 and number + 1 < count
-                yield found or (None if alive or is_alive(port) else "the page answers no more")
+                found = sent(port, hostile(random, port), hang_up=random.random() < 0.3)
+                due = (number + 1) % 50 == 0 or number + 1 == count
+                yield found or ("the page answers no more" if due and not is_alive(random, port) else None)
             yield from (f"the server complains: {text}" for text in complaints)
         finally:
             server.should_exit = True
@@ -52,40 +58,111 @@ def _complaints() -> list[str]:
     return found
 
 
-def sent(port: int, content: bytes) -> str | None:
+def sent(port: int, content: bytes, *, hang_up: bool = True) -> str | None:
+    """What is wrong with the answer."""
+    answer = answered(port, content, hang_up=hang_up)
+    if answer is None:
+        return f"no answer to {content[:100]!r}"
+    status = answer.split(b" ", 2)[1:2]
+    if status and ((status[0][:1] == b"5" and status[0] != b"503") or b"Traceback" in answer):
+        return f"{answer[:200]!r} to {content[:100]!r}"
+    return None
+
+
+def answered(port: int, content: bytes, *, hang_up: bool = False) -> bytes | None:
+    """What comes until the connection is closed; None if it is not closed.
+
+    With ``hang_up``, the server is told that nothing more will be sent, and need not answer.
+    """
+    answer = b""
     with contextlib.suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), timeout=15) as connection:
         connection.sendall(content)
-        with contextlib.suppress(OSError):
-            connection.shutdown(socket.SHUT_WR)
-        answer = b""
+        if hang_up:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_WR)
         try:
             while part := connection.recv(65536):
                 answer += part
         except TimeoutError:
-            return f"no answer to {content[:100]!r}"
-        status = answer.split(b" ", 2)[1:2]
-        if status and ((status[0][:1] == b"5" and status[0] != b"503") or b"Traceback" in answer):
-            return f"{answer[:200]!r} to {content[:100]!r}"
-    return None
+            return None
+    return answer
 
 
-def is_alive(port: int) -> bool:
-    with socket.create_connection(("127.0.0.1", port), timeout=15) as connection:
-        connection.sendall(f"GET /api/model HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
-        return connection.recv(100).startswith(b"HTTP/1.1 200")
+def is_alive(random: Random, port: int) -> bool:
+    """Whether a question and an image are answered."""
+    requests = [polite(random, port) for _ in range(4)]
+    return all((answered(port, request) or b"").startswith(b"HTTP/1.1 200") for request in requests)
 
 
 def hostile(random: Random, port: int) -> bytes:
-    body = _body(random)
-    headers = {
-        "Host": random.choice(
-            (f"127.0.0.1:{port}", f"localhost:{port}", f"localhost:{port}", "evil.example", "", "[::1", "127.0.0.1:1")
-        ),
-        "Content-Type": random.choice(("application/json", "image/png", "text/plain", "", "image/" + "x" * 500)),
-        "Content-Length": random.choice(
-            (str(len(body)), str(len(body)), str(len(body)), "-1", "0", "1e9", str(2**63), "x")
-        ),
-    }
+    """Half of them are right but for one part, so that they come as far as that part; a few are right."""
+    return _nearly_right(random, port) if random.random() < 0.5 else _wrong(random, port)
+
+
+def polite(random: Random, port: int) -> bytes:
+    """A question or an image, as the page sends it."""
+    return _written(*_right(random, port))
+
+
+def _right(random: Random, port: int) -> tuple[str, dict[str, str], bytes]:
+    kind = random.choice(("question", "image"))
+    if kind == "question":
+        line, body = "POST /api/answer HTTP/1.1", json.dumps(_question(random)).encode()
+    else:
+        line, body = "POST /api/picture?centre=true HTTP/1.1", _image(random)
+    media = "application/json" if kind == "question" else "image/png"
+    headers = {"Host": f"127.0.0.1:{port}", "Origin": f"http://127.0.0.1:{port}", "Connection": "close"}
+    return line, {**headers, "Content-Type": media, "Content-Length": str(len(body))}, body
+
+
+def _written(line: str, headers: dict[str, str], body: bytes) -> bytes:
+    head = "\r\n".join([line, *(f"{name}: {value}" for name, value in headers.items()), "", ""])
+    return head.encode(errors="surrogateescape") + body
+
+
+def _nearly_right(random: Random, port: int) -> bytes:
+    line, headers, body = _right(random, port)
+    part = random.choice(("none", "body", "body", "body", "length", "header", "line"))
+    if part == "body":
+        is_question = headers["Content-Type"] == "application/json"
+        body = _wrong_question(random) if is_question else damaged(random, body)
+        headers["Content-Length"] = str(len(body))
+    elif part == "length":
+        headers["Content-Length"] = random.choice(LENGTHS)
+    elif part == "header":
+        headers |= [_extra(random, port), {"Host": random.choice(HOSTS)}][random.random() < 0.3]
+    elif part == "line":
+        line = line.replace("POST", random.choice(METHODS)).replace("true", random.choice(("maybe", "\udcff", "1")))
+    return _written(line, headers, body)
+
+
+def _question(random: Random) -> dict[str, Any]:
+    return {"pixels": [random.random() for _ in range(784)], "degrees": random.uniform(-180, 180), "model": None}
+
+
+def _wrong_question(random: Random) -> bytes:
+    question: Any = _question(random)
+    kind = random.choice(("field", "pixel", "length", "depth", "text"))
+    if kind == "field":
+        question[random.choice(["pixels", "degrees", "model", "other"])] = random.choice(VALUES)
+    elif kind == "pixel":
+        question["pixels"][random.randrange(784)] = random.choice(VALUES)
+    elif kind == "length":
+        question["pixels"] = question["pixels"][: random.randrange(784)] * random.choice((1, 3))
+    elif kind == "depth":
+        return b"[" * random.choice((10, 10_000))
+    text = json.dumps(question).encode()
+    return damaged(random, text) if kind == "text" else text
+
+
+def _image(random: Random) -> bytes:
+    file = io.BytesIO()
+    Image.frombytes("L", (40, 30), random.randbytes(1200)).save(file, "PNG")
+    return file.getvalue()
+
+
+def _extra(random: Random, port: int) -> dict[str, str]:
+    """Some headers that a page would not send."""
     extra = {
         "Origin": random.choice((f"http://127.0.0.1:{port}", "http://127.0.0.1:1", "null", "http://evil.example", "://")),
         "Transfer-Encoding": random.choice(("chunked", "gzip", "chunked, chunked")),
@@ -96,26 +173,16 @@ def hostile(random: Random, port: int) -> bytes:
         "X" * random.randrange(1, 300): "y" * random.randrange(3000),
         "Cookie": "\x00\x01",
     }  # fmt: skip
-    for name in random.sample(list(extra), random.randrange(3)):
-        headers[name] = extra[name]
-    lines = [f"{random.choice(METHODS)} {random.choice(PATHS)} HTTP/{random.choice(('1.1', '1.1', '1.0', '2.0', 'x'))}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    content = "\r\n".join([*lines, "", ""]).encode(errors="surrogateescape") + body
+    return {name: extra[name] for name in random.sample(list(extra), random.randrange(3))}
+
+
+def _wrong(random: Random, port: int) -> bytes:
+    body = random.choice((_wrong_question(random), random.randbytes(random.randrange(2000))))
+    line = f"{random.choice(METHODS)} {random.choice(PATHS)} HTTP/{random.choice(('1.1', '1.1', '1.0', '2.0', 'x'))}"
+    headers = {
+        "Host": random.choice((f"127.0.0.1:{port}", f"localhost:{port}", *HOSTS)),
+        "Content-Type": random.choice(("application/json", "image/png", "text/plain", "", "image/" + "x" * 500)),
+        "Content-Length": random.choice((str(len(body)), *LENGTHS)),
+    }
+    content = _written(line, headers | _extra(random, port), body)
     return damaged(random, content) if random.random() < 0.3 else content
-
-
-def _body(random: Random) -> bytes:
-    kind = random.random()
-    if kind < 0.6:
-        pixels = [random.random() for _ in range(random.choice((784, 1024, 10, 0)))]
-        question = {
-            "pixels": pixels,
-            "degrees": random.choice((0, 90.0, *VALUES)),
-            "model": random.choice(("x", None, 3)),
-        }
-        if random.random() < 0.5:
-            question[random.choice(list(question))] = random.choice(VALUES)
-        return json.dumps(question).encode()
-    if kind < 0.7:
-        return b"[" * random.choice((10, 100_000))
-    return random.randbytes(random.randrange(2000))

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from attack.requests import hostile, is_alive, sent
+from attack.requests import hostile, is_alive, polite, sent
 from equicaps.training import load_checkpoint
 
 EQUICAPS = (sys.executable, "-m", "equicaps.cli.main")
@@ -128,7 +128,7 @@ def predict(soak: Soak) -> None:
         code, patience = call("predict", images, "--out", answers, after=patience)[0], patience * 1.1
     if answers.read_bytes() != quiet.read_bytes():
         soak.problems.append("the answers after all kills are not those of a quiet run")
-    if left := [path.name for path in soak.folder.glob("answers*") if path != answers]:
+    if left := [path.name for path in soak.folder.glob("*answers*") if path != answers]:
         soak.problems.append(f"left over: {left}")
 
 
@@ -157,13 +157,18 @@ def serve(soak: Soak) -> None:
     wait_until(lambda: answers(port))
     for _ in range(300):
         sent(port, hostile(luck, port))
+        sent(port, polite(luck, port), hang_up=False)
     before = resident(page.pid)
     while soak.goes_on():
         for _ in range(20):
             problem = sent(port, hostile(luck, port))
             soak.problems += [problem] if problem else []
             soak.count["requests"] += 1
-        if not is_alive(port):
+        for _ in range(10):
+            problem = sent(port, polite(luck, port), hang_up=False)
+            soak.problems += [problem] if problem else []
+            soak.count["questions and images"] += 1
+        if not is_alive(luck, port):
             soak.problems.append("the page answers no more")
         time.sleep(0.1)
     time.sleep(3)
@@ -182,7 +187,7 @@ def resident(pid: int) -> float:
 
 def answers(port: int) -> bool:
     try:
-        return is_alive(port)
+        return is_alive(random.Random(0), port)
     except OSError:
         return False
 

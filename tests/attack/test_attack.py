@@ -25,9 +25,10 @@ def test_the_library_survives(kind):
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "ended by signal SIGKILL"),
         (lambda: 1 / 0, "ZeroDivisionError"),
         (lambda: len(bytearray(2**32)) and None, "MemoryError"),
-        (lambda: "the wrong answer", "the wrong answer"),
+        (lambda: "the wrong answer \udcff", "the wrong answer"),
+        (lambda: os._exit(0), "ended without a word"),
     ],
-    ids=["endless", "crash", "trace", "memory", "wrong"],
+    ids=["endless", "crash", "trace", "memory", "wrong", "silent"],
 )
 def test_that_measurement_notices(tmp_path, attempt, problem):
     """Control: what should fail does."""

@@ -15,7 +15,7 @@ from small_training import ROTATED, config, digits, network
 from attack.children import outcome
 from attack.damage import damaged
 from equicaps.errors import EquicapsError
-from equicaps.training import load_checkpoint, train
+from equicaps.training import Progress, load_checkpoint, train
 from equicaps.training.checkpoint import CHECKPOINT, PREVIOUS
 from equicaps.training.log import EVALUATIONS, RESULT, STEPS
 
@@ -66,14 +66,18 @@ def _same(place: Path, straight: Path) -> str | None:
 
 
 def damaged_folders(random: Random, count: int, folder: Path) -> Generator[str | None]:
-    """Files of an interrupted training are damaged, or are something else: it goes on, or is refused in one line."""
-    _run(folder / "begun", STEP_COUNT)
+    """Files of an interrupted training are damaged, or are something else.
+
+    It goes on and becomes the uninterrupted one, or is refused in one line.
+    """
+    _run(folder / "straight")
+    _interrupted(folder / "begun")
     for number in range(count):
         place = folder / f"damaged-{number}"
         shutil.copytree(folder / "begun", place)
         for name in random.sample(FILES, random.randint(1, 3)):
             _harm(random, place / name)
-        yield outcome(lambda place=place: _resumed(place), folder / "report", seconds=60)
+        yield outcome(lambda place=place: _resumed(place, folder / "straight"), folder / "report", seconds=60)
         shutil.rmtree(place, ignore_errors=True)
 
 
@@ -93,9 +97,27 @@ def _harm(random: Random, path: Path) -> None:
         path.symlink_to(path.name)
 
 
-def _resumed(place: Path) -> str | None:
+class StopError(Exception):
+    """Ends a training early."""
+
+
+def _interrupted(place: Path) -> None:
+    """A training that has two checkpoints, but not yet the last step."""
+
+    def watch(progress: Progress) -> None:
+        if progress.step == STEP_COUNT - 1:
+            raise StopError
+
+    torch.manual_seed(5)
+    with contextlib.suppress(StopError):
+        train(config(STEP_COUNT), digits(), ROTATED, folder=place, network=network(), watch=watch)
+
+
+def _resumed(place: Path, straight: Path) -> str | None:
     try:
         _run(place)
     except EquicapsError as error:
         return None if str(place) in str(error) else f"{error} does not name the folder"
-    return None
+    ours, theirs = (load_checkpoint(folder)[0] for folder in (place, straight))
+    same = ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+    return None if same else "it has gone on to other weights"

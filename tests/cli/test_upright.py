@@ -7,6 +7,7 @@ import pytest
 from commands import failed_cleanly
 from PIL import Image, ImageOps
 
+from equicaps.cli.upright import _small
 from equicaps.images.decode import open_image
 from equicaps.inference.prediction import Answer
 
@@ -155,3 +156,48 @@ def test_impossible_outputs_are_explained(run, model_file, folder):
     assert failed_cleanly(run("upright", folder, "--out", "/dev/null/x", *common), 1, "cannot create the folder")
     assert failed_cleanly(run("upright", folder, "--out", "/proc/x", *common), 1, "cannot create the folder")
     assert failed_cleanly(run("upright", folder, *common), 2, "--out")
+
+
+def test_an_image_that_is_gone_before_it_is_rotated_is_reported_and_the_others_are_written(
+    run, model_file, tmp_path, monkeypatch
+):
+    for name in ("a", "b"):
+        Image.new("L", (20, 20), 90).save(tmp_path / f"{name}.png")
+    answer = Answer("7", 1.0, 90.0, "7", 1.0, {}, {})
+
+    def answers(model, files):
+        for file in files:
+            if file.name == "a.png":
+                file.unlink()
+            yield file, answer
+
+    monkeypatch.setattr("equicaps.PoseModel.predict_files", answers)
+    result = run("upright", tmp_path, "--out", tmp_path.parent / "upright", "--model", model_file)
+    assert result.exit_code == 1
+    assert "a.png" in result.stderr
+    assert "Traceback" not in result.output
+    assert (tmp_path.parent / "upright" / "b.png").exists()
+
+
+def test_a_long_picture_that_would_become_a_huge_square_is_refused_by_name(run, model_file, angle, tmp_path):
+    Image.new("L", (60_000, 10), 90).save(tmp_path / "long.png")
+    angle(45.0)
+    given = ("upright", tmp_path / "long.png", "--out", tmp_path / "out", "--model", model_file)
+    result = run(*given, "--expand")
+    assert result.exit_code == 1
+    assert "long.png: a picture of 60000x10 pixels becomes one of" in result.stderr
+    assert run(*given).exit_code == 0  # control
+
+
+def test_no_name_of_a_folder_reaches_the_terminal_raw(run, model_file, angle, tmp_path):
+    Image.new("L", (20, 20), 90).save(tmp_path / "a.png")
+    angle(0.0)
+    result = run("upright", tmp_path / "a.png", "--out", tmp_path / "\x1b[2Jout", "--model", model_file)
+    assert result.exit_code == 0
+    assert "\\x1b[2Jout" in result.stdout
+
+
+def test_pictures_of_16_bits_are_small_on_the_contact_sheet():
+    picture = Image.fromarray(np.arange(10**6, dtype=np.uint16).reshape(1000, 1000))
+    assert max(_small(picture).size) == 256
+    assert max(_small(picture.convert("L")).size) == 256

@@ -137,15 +137,15 @@ def near_ties(count, dtype):
 
 @pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-6), (torch.float64, 1e-12)])
 def test_a_mean_is_a_rotation_or_fades_as_a_multiple_of_one(dtype, limit):
-    """R Rᵀ = u² I to the last digits, near ties and away from them; u is 0 or 1 but for a few of a hundred."""
-    for votes, weights in (
-        near_ties(5000, dtype),
-        (group.random(5000, 6, dtype=dtype), torch.rand(5000, 6, dtype=dtype)),
+    """R Rᵀ = u² I to the last digits; u is 0 or 1 but for a few of a hundred, and for a third of those near ties."""
+    for votes, weights, share in (
+        (*near_ties(5000, dtype), 0.4),
+        (group.random(5000, 6, dtype=dtype), torch.rand(5000, 6, dtype=dtype), 0.03),
     ):
         mean = group.mean(votes, weights).unflatten(-1, (3, 3))
         square = mean.square().sum((-2, -1)) / 3
         identity = torch.eye(3, dtype=dtype)
         assert (mean @ mean.mT - square[:, None, None] * identity).abs().max() < limit
         assert (torch.linalg.det(mean) >= 0).all()
-    between = (square > 0) & ((square - 1).abs() > 2 * limit)
-    assert between.double().mean() < 0.03
+        between = (square > 0) & ((square - 1).abs() > 2 * limit)
+        assert between.double().mean() < share

@@ -9,7 +9,7 @@ import torch
 from commands import save_network
 
 import equicaps
-from equicaps._tensor_files import write_tensors
+from equicaps._tensor_files import read_tensors, write_tensors
 from equicaps.errors import DamagedFileError, FileError
 from equicaps.inference import save_model
 from equicaps.inference.model_files import read_model
@@ -50,6 +50,39 @@ def test_weights_that_are_not_finite_are_refused_by_name(path, tmp_path, value):
     save_model(tmp_path / "other.safetensors", network, content)
     with pytest.raises(DamagedFileError, match=r"weights 'body\.layers\.1\.weight' that are not finite numbers"):
         read_model(tmp_path / "other.safetensors")
+
+
+def test_weights_that_only_float64_can_hold_are_refused_by_name(path, tmp_path):
+    """In the network they would be infinite."""
+    tensors, content = read_tensors(path, "model")
+    name = "body.layers.1.weight"
+    for value in (1e30, 1e300):
+        other = {**tensors, name: torch.full_like(tensors[name], value, dtype=torch.float64)}
+        write_tensors(tmp_path / "other.safetensors", "model", other, content)
+        if value < 1e38:  # control
+            read_model(tmp_path / "other.safetensors")
+    with pytest.raises(DamagedFileError, match=r"weights 'body\.layers\.1\.weight' that are not finite numbers"):
+        read_model(tmp_path / "other.safetensors")
+
+
+@pytest.mark.parametrize(
+    "card",
+    [{"zeros": [10**400] * 10}, {"angle_errors": {"by_class": [10**400] * 10, "rough": [1.0], "errors": [1.0]}}],
+    ids=["zeros", "errors"],
+)
+def test_numbers_that_no_float_can_hold_are_refused(path, tmp_path, card):
+    tensors, content = read_tensors(path, "model")
+    write_tensors(tmp_path / "other.safetensors", "model", tensors, content | card)
+    with pytest.raises(FileError, match=r"other\.safetensors"):
+        equicaps.load(tmp_path / "other.safetensors")
+
+
+def test_endless_names_of_weights_are_shortened(path, tmp_path):
+    tensors, content = read_tensors(path, "model")
+    write_tensors(tmp_path / "other.safetensors", "model", tensors | {"x" * 10**6: torch.zeros(1)}, content)
+    with pytest.raises(DamagedFileError, match="does not have") as caught:
+        read_model(tmp_path / "other.safetensors")
+    assert len(str(caught.value)) < 1000
 
 
 def harmed(network, name, harm):

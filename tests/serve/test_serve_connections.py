@@ -3,7 +3,9 @@
 import contextlib
 import socket
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -122,7 +124,17 @@ def test_a_body_that_comes_byte_by_byte_is_refused(hasty, connect):
     found = connect(hasty).head("POST /api/answer", "Content-Type: application/json", "Content-Length: 9").send("\r\n")
     reply = found.read()
     assert reply.startswith("HTTP/1.1 408")
-    assert "the request did not arrive within 0.5 seconds." in reply
+    assert "the request did not arrive within 0.5 seconds" in reply
+
+
+def test_who_does_not_read_the_responses_keeps_no_browser_out(crowded, connect):
+    wires = [connect(crowded) for _ in range(4)]
+    for wire in wires:
+        wire.socket.settimeout(0.3)
+        with contextlib.suppress(TimeoutError):
+            for _ in range(10**4):
+                wire.socket.send(50 * f"GET /page.js HTTP/1.1\r\nHost: {wire.place}\r\n\r\n".encode())
+    assert [httpx.get(crowded, timeout=SOON).status_code for _ in range(3)] == [200] * 3
 
 
 @pytest.mark.parametrize(("pause", "cut_off"), [(2.5, True), (0.0, False)], ids=["too late", "control"])
@@ -154,20 +166,47 @@ def test_a_request_whose_body_ends_early_is_not_answered(small, monkeypatch, con
     assert asked == [b"abc"]
 
 
-def test_no_more_images_arrive_at_once_than_there_is_memory_for(small, connect):
+IMAGE = {"Content-Type": "image/png"}
+
+
+def test_half_sent_images_make_room_for_others(small, connect):
+    """The oldest is given up, and told so."""
     with served(small, Limits(uploads=2)) as address:
         lines = ("Content-Type: image/png", "Content-Length: 9")
         wires = [connect(address).head("POST /api/picture", *lines).send("\r\n") for _ in range(2)]
         assert all(wire.is_open for wire in wires)
-        refused = httpx.post(f"{address}/api/picture", content=b"x", headers={"Content-Type": "image/png"})
+        answered = httpx.post(f"{address}/api/picture", content=b"x", headers=IMAGE)
+        assert answered.status_code == 422  # it was looked at, and is no image
+        assert wires[1].is_open
+        assert "others needed its place" in wires[0].read()
+
+
+def test_no_more_images_are_read_at_once_than_there_is_memory_for(small, monkeypatch):
+    """Who is refused is told so, however long the image is that it sends."""
+    looked, done = threading.Semaphore(0), threading.Event()
+
+    def slow(content, *, centre):
+        looked.release()
+        done.wait(SOON)
+        raise ValueError("no image")
+
+    monkeypatch.setattr(small, "picture", slow)
+
+    def upload(address):
+        return httpx.post(f"{address}/api/picture", content=bytes(7 * 10**6), headers=IMAGE, timeout=2 * SOON)
+
+    with served(small, Limits(uploads=2)) as address, ThreadPoolExecutor() as pool:
+        uploads = [pool.submit(upload, address) for _ in range(2)]
+        assert looked.acquire(timeout=SOON)
+        time.sleep(0.3)  # until the second is there as well
+        refused = upload(address)
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
         assert "too many images" in refused.json()["detail"]
         question = httpx.post(f"{address}/api/answer", json={"pixels": [0] * 9})  # takes little memory
         assert question.status_code == 200
-        for wire in wires:
-            assert wire.send("x" * 9).socket.recv(100).startswith(b"HTTP/1.1 422")
-        again = httpx.post(f"{address}/api/picture", content=b"x", headers={"Content-Type": "image/png"})
-        assert again.status_code == 422  # there is room again
+        done.set()
+        assert [found.result().status_code for found in uploads] == [422, 422]
+        assert httpx.post(f"{address}/api/picture", content=b"x", headers=IMAGE).status_code == 422
 
 
 def test_a_long_question_is_refused_before_it_is_parsed(small):

@@ -258,16 +258,23 @@ def changed(data, part):
         data,
         **{
             "the images": {"images": touched},
-            "their order": {"images": data.images[last]},
-            "their classes": {"labels": data.labels[last]},
-            "their known angles": {"angles": data.angles + 1},
+            "the order of the images": {"images": data.images[last]},
+            "the classes of the images": {"labels": data.labels[last]},
+            "the known angles": {"angles": data.angles + 1},
             "the names of the classes": {"classes": ("narrow", "broad", "square")},
         }[part],
     )
 
 
 @pytest.mark.parametrize(
-    "part", ["the images", "their order", "their classes", "their known angles", "the names of the classes"]
+    "part",
+    [
+        "the images",
+        "the order of the images",
+        "the classes of the images",
+        "the known angles",
+        "the names of the classes",
+    ],
 )
 def test_other_data_of_the_same_number_are_refused_unless_that_is_meant(tmp_path, part):
     settings, data = config(steps=4), replace(digits(), angles=torch.zeros(40))
@@ -276,7 +283,7 @@ def test_other_data_of_the_same_number_are_refused_unless_that_is_meant(tmp_path
             config(steps=4, intervals=Intervals(checkpoint_steps=1)), data, ROTATED, folder=tmp_path, watch=power_cut(2)
         )
     other = changed(data, part)
-    with pytest.raises(UsageError, match=f"started with other data: since then, {part} of .* changed"):
+    with pytest.raises(UsageError, match=f"started with other data: in .*, {part} changed since then"):
         train(settings, other, ROTATED, folder=tmp_path, resume=True)
     assert train(settings, other, ROTATED, folder=tmp_path, resume=True, other_images=True).finished
 

@@ -9,9 +9,10 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
+from equicaps._checks import printable
 from equicaps.cli.predict_to_file import Request, write_answers
 from equicaps.cli.reporting import failures_reported, note_inverted, reported, settings_reported
-from equicaps.cli.terminal import new_file, printable, show_json, write
+from equicaps.cli.terminal import new_file, show_json, write
 from equicaps.drawing import draw_pose
 from equicaps.errors import UsageError
 from equicaps.images.decode import find_images, is_remote, open_image
@@ -57,12 +58,16 @@ def predict(
             if isinstance(answer, Failure):
                 failures.append((file, answer))
                 continue
-            rows.append((file, answer))
             if save:
                 caption = f"{answer.label}  {answer.confidence:.1%}  {format_angle(answer)}"
-                picture, error = open_image(file), answer.angle_error
-                drawn = draw_pose(picture, answer.angle, caption, error=error, period=answer.period)
+                try:
+                    picture = open_image(file)
+                except OSError as error:  # it has been changed or removed since it was predicted
+                    failures.append((file, error))
+                    continue
+                drawn = draw_pose(picture, answer.angle, caption, error=answer.angle_error, period=answer.period)
                 write(targets[file], encoded(drawn))
+            rows.append((file, answer))
     if as_json:
         show_json(_document(trained.card, rows, failures, targets))
     elif rows:

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
 from rich.text import Text
 
+from equicaps._checks import printable
 from equicaps.cli.reporting import FAILED, note_inverted, reported, say
-from equicaps.cli.terminal import new_file, printable, show_json
+from equicaps.cli.terminal import new_file, show_json
 from equicaps.errors import UsageError
 from equicaps.images.decode import is_remote, iterate_images
 from equicaps.inference import PoseModel

@@ -71,7 +71,8 @@ def _only_on_this_machine(store: Path) -> Iterator[None]:
     """Let processes that are started now find each other through a file, and talk on the loopback interface."""
     before = os.environ.copy()
     os.environ |= {STORE: str(store), "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
+    for backend in ("GLOO", "NCCL"):
+        os.environ.setdefault(f"{backend}_SOCKET_IFNAME", LOOPBACK)
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from equicaps.cli.terminal import printable
+from equicaps._checks import printable
 from equicaps.errors import EquicapsError, UsageError
 from equicaps.images.background import BACKGROUNDS
 from equicaps.inference import PoseModel
@@ -43,8 +43,9 @@ def settings_reported(console: Console) -> Iterator[None]:
 
 def failures_reported(console: Console, failures: Sequence[tuple[Path, Failure]]) -> None:
     """Print why there is no answer, one line each; then the command as a whole has failed."""
-    for _, failure in failures:
-        say(console, f"error: {failure}")
+    for file, failure in failures:
+        named = str(file) in str(failure)
+        say(console, f"error: {failure}" if named else f"error: {file}: {failure}")
     if failures:
         raise typer.Exit(FAILED)
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import typer
 
-from equicaps._checks import is_printable
 from equicaps._files import create_folder, write_bytes
 from equicaps.errors import UsageError
 
@@ -19,11 +18,6 @@ def show_json(value: Any) -> None:
     plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
     text = json.dumps(_finite(plain), indent=1, allow_nan=False, ensure_ascii=False)
     typer.echo(re.sub(r"[\x7f-\x9f\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text))
-
-
-def printable(text: str) -> str:
-    """The text with escapes for control characters and undecodable bytes: no name may send commands to a terminal."""
-    return "".join(sign if is_printable(sign) else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def _finite(value: Any) -> Any:

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from equicaps._checks import printable
 from equicaps.cli.reporting import say
-from equicaps.cli.terminal import printable
 from equicaps.training import Budget, Result
 from equicaps.training.plan import Plan
 

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
-from PIL.Image import Image
+from PIL.Image import Image, Resampling
 from rich.console import Console
 from rich.progress import track
 
+from equicaps._checks import printable
 from equicaps._files import create_folder
 from equicaps.cli.reporting import failures_reported, note_inverted, reported, settings_reported
 from equicaps.cli.terminal import new_file, same, show_json, write
@@ -64,8 +65,12 @@ def upright(
             if isinstance(answer, Failure):
                 failures.append((file, answer))
                 continue
-            before = open_image(file)
-            after, entry = _rotate(file, before, answer, targets[file], limit, expand)
+            try:
+                before = open_image(file)
+                after, entry = _rotate(file, before, answer, targets[file], limit, expand)
+            except OSError as error:  # it has been changed or removed since it was predicted, or becomes too large
+                failures.append((file, error))
+                continue
             write(entry.target, encoded(after))
             done.append(entry)
             if len(pairs) < MOST:
@@ -84,8 +89,9 @@ def upright(
 def _show(done: list[Rotated], out: Path, sheet: Path) -> None:
     upright = [entry for entry in done if entry.answer.angle is not None]
     typer.echo(
-        f"{len(upright)} images upright in {out}, {sum(entry.lossless for entry in upright)} of them without loss; "
-        f"{len(done) - len(upright)} without a pose, copied unchanged; before and after: {sheet}"
+        f"{len(upright)} images upright in {printable(str(out))}, {sum(entry.lossless for entry in upright)} of them "
+        f"without loss; {len(done) - len(upright)} without a pose, copied unchanged; before and after: "
+        f"{printable(str(sheet))}"
     )
 
 
@@ -131,8 +137,7 @@ def _targets(files: list[Path], inputs: list[Path], out: Path) -> dict[Path, Pat
 def _small(picture: Image) -> Image:
     """A copy small enough that those of a whole contact sheet fit into memory."""
     shrunk = picture.copy()
-    if not shrunk.mode.startswith("I"):
-        shrunk.thumbnail((256, 256))
+    shrunk.thumbnail((256, 256), Resampling.NEAREST if shrunk.mode.startswith("I") else Resampling.BICUBIC)
     return shrunk
 
 

@@ -64,8 +64,8 @@ class Scale(Group):
         return torch.exp(torch.randn(*shape, 1, generator=generator, dtype=dtype, device=device) / 2)
 
     def contains(self, g: Float[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch"]:
-        """Whether g is positive and finite."""
-        return ((g > 0) & g.isfinite()).squeeze(-1)
+        """Whether g is positive and finite, and large enough for its inverse to be so."""
+        return ((g > 0) & ~is_nothing(g) & g.isfinite()).squeeze(-1)
 
     def presence(self, g: Float[Tensor, "*batch 1"]) -> Float[Tensor, "*batch"]:
         """1 except at 0, to which a mean fades as its evidence vanishes."""

@@ -1,6 +1,7 @@
 """What an image may cost: reading any image that is not refused takes less than 1 GB and 5 CPU-seconds."""
 
 import io
+import re
 from pathlib import Path
 
 from PIL.ImageFile import ImageFile
@@ -18,8 +19,11 @@ LONGEST = 65_535
 """The longest side, which is also that of a JPEG."""
 SCANS = 100
 """A progressive JPEG usually has ten. Each one visits all pixels, and may have no more than 75 bytes."""
-_START_OF_SCAN = b"\xff\xda"
-_AT_ONCE = 2**20
+_SCAN, _END = 0xDA, 0xD9
+_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xDA)})
+_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)
+"""Within coded pixels, 0xFF is followed by 0, or by a mark of which eight take turns."""
+_AT_ONCE = 2**16
 
 
 def check_cost(picture: ImageFile, file: io.BufferedReader | io.BytesIO, name: Path | str) -> None:
@@ -40,8 +44,10 @@ def check_cost(picture: ImageFile, file: io.BufferedReader | io.BytesIO, name: P
         raise DamagedFileError(
             f"{name} is refused: {width}x{height} is longer than {LONGEST:,} pixels; cut it into pieces first."
         )
-    if picture.format in ("JPEG", "MPO") and (scans := _scans(file)) > SCANS:
-        raise DamagedFileError(f"{name} is refused: it is a JPEG of {scans:,} scans, and the most is {SCANS}.")
+    if picture.format in ("JPEG", "MPO") and _scans(file) > SCANS:
+        raise DamagedFileError(
+            f"{name} is refused: it is a JPEG of more than {SCANS} scans; save it as PNG, or as an ordinary JPEG."
+        )
 
 
 def _megapixels(picture: ImageFile) -> int:
@@ -51,11 +57,27 @@ def _megapixels(picture: ImageFile) -> int:
 
 
 def _scans(file: io.BufferedReader | io.BytesIO) -> int:
-    """How often a scan starts; the marker cannot stand within one."""
-    place, count, last = file.tell(), 0, b""
-    file.seek(0)
-    while block := file.read(_AT_ONCE):
-        count += (last + block).count(_START_OF_SCAN)
-        last = block[-1:]
+    """How many scans the image has, up to the first too many; what follows it, such as a phone's video, is not read."""
+    place = file.tell()
+    file.seek(2)  # behind the start of the image
+    count, marker = 0, _next_marker(file)
+    while marker not in (None, _END) and count <= SCANS:
+        count += marker == _SCAN
+        if marker not in _WITHOUT_LENGTH:
+            file.seek(max(0, int.from_bytes(file.read(2)) - 2), io.SEEK_CUR)
+        marker = _next_marker(file)
     file.seek(place)
     return count
+
+
+def _next_marker(file: io.BufferedReader | io.BytesIO) -> int | None:
+    """The next marker that is not part of coded pixels; None at the end of the file."""
+    rest, size = b"", 2  # usually it follows at once
+    while block := file.read(size):
+        size = min(2 * size, _AT_ONCE)
+        block = rest + block
+        for found in _MARKER.finditer(block):
+            file.seek(found.end() - len(block), io.SEEK_CUR)
+            return found[0][1]
+        rest = b"\xff" if block.endswith(b"\xff") else b""
+    return None

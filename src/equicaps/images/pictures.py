@@ -1,16 +1,19 @@
 """Rotate and encode Pillow images in their own mode and resolution; needs Pillow."""
 
 import io
+import math
 
 import numpy as np
 
-from equicaps.errors import MissingPackageError
+from equicaps.errors import FileError, MissingPackageError
 
 try:
     from PIL import Image
 except ImportError as error:
     raise MissingPackageError("Pictures need Pillow: pip install 'equicaps[data]'.") from error
 
+EXPANDED_MEGAPIXELS = 150
+"""The largest picture that is written: three times the largest that is read."""
 _TURNS = {1: Image.Transpose.ROTATE_90, 2: Image.Transpose.ROTATE_180, 3: Image.Transpose.ROTATE_270}
 
 
@@ -26,12 +29,17 @@ def rotate_back(picture: Image.Image, degrees: float, *, tolerance: float = 0.0,
         degrees: how far the picture is rotated counter-clockwise from its upright position.
         tolerance: the largest remainder in degrees that is ignored.
         expand: whether to enlarge the picture so that no corner is cut off.
+
+    Raises:
+        FileError: if it would become larger than :data:`EXPANDED_MEGAPIXELS`.
     """
     quarters = round(degrees / 90)
     rest = degrees - 90 * quarters
     turned = picture.transpose(_TURNS[-quarters % 4]) if quarters % 4 else picture.copy()
     if abs(rest) <= tolerance:
         return turned
+    if expand:
+        _check_expanded(turned, rest)
     fill = _background(turned)
     if turned.mode in ("1", "P"):
         return turned.rotate(-rest, Image.Resampling.NEAREST, expand=expand, fillcolor=fill)
@@ -42,6 +50,18 @@ def rotate_back(picture: Image.Image, degrees: float, *, tolerance: float = 0.0,
         top = np.iinfo(values.dtype).max if values.dtype.kind in "ui" else 65535
         return Image.fromarray(np.clip(np.rint(np.asarray(floats)), 0, top).astype(values.dtype))
     return turned.rotate(-rest, Image.Resampling.BICUBIC, expand=expand, fillcolor=fill)
+
+
+def _check_expanded(picture: Image.Image, degrees: float) -> None:
+    """A long and narrow picture becomes a large square."""
+    (width, height), angle = picture.size, math.radians(abs(degrees))
+    cosine, sine = math.cos(angle), math.sin(angle)
+    wide, high = round(width * cosine + height * sine), round(width * sine + height * cosine)
+    if wide * high > EXPANDED_MEGAPIXELS * 10**6:
+        raise FileError(
+            f"a picture of {width}x{height} pixels becomes one of {wide}x{high} when it is rotated without cutting off "
+            f"its corners, and the most is {EXPANDED_MEGAPIXELS} megapixels: rotate it without --expand."
+        )
 
 
 def _background(picture: Image.Image) -> int | tuple[int, ...]:

@@ -48,7 +48,7 @@ class AngleErrors:
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "AngleErrors":
         """From a model file."""
-        return cls(*(tuple(content[name]) for name in ("by_class", "rough", "errors")))
+        return cls(*(tuple(map(float, content[name])) for name in ("by_class", "rough", "errors")))
 
     def __post_init__(self) -> None:
         numbers = (*self.by_class, *self.rough, *self.errors)

@@ -64,7 +64,7 @@ class Card:
             **{"name": name, "task": f"classifies {len(classes)} classes and says how they are rotated", **texts},
             data=str(content["data"]),
             classes=classes,
-            zeros=tuple(content.get("zeros", (0.0,) * len(classes))),
+            zeros=tuple(map(float, content.get("zeros", (0.0,) * len(classes)))),
             angle_errors=None if errors is None else AngleErrors.of(errors),
             symmetries=None if symmetries is None else Symmetries.of(symmetries),
             figures=dict(content["figures"]),

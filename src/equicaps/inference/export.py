@@ -10,6 +10,7 @@ import importlib.util
 import io
 import json
 import logging
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -77,10 +78,11 @@ class Comparison:
 
     @property
     def holds(self) -> bool:
-        """Whether no label changed and scores, agreements and poses agree up to rounding; false if one is NaN."""
+        """Whether no label changed, and scores, agreements and poses are finite and agree up to rounding."""
         found = (self.scores, self.agreements, self.poses)
+        finite = all(map(math.isfinite, (*found, *self.rounding)))
         close = [value <= max(ALLOWED, ROUNDINGS * own) for value, own in zip(found, self.rounding, strict=True)]
-        return self.labels_changed == 0 and all(close)
+        return self.labels_changed == 0 and finite and all(close)
 
 
 class _ThreeOutputs(nn.Module):

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import torch
@@ -39,7 +38,7 @@ def load(name: str | Path) -> PoseModel:
         if card.frame > LARGEST_SIDE:
             raise ValueError(f"frame must be at most {LARGEST_SIDE} pixels, but is {card.frame}.")
         return PoseModel(network, card)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise FileError(f"{path} has a card that this equicaps cannot read: {_brief(error)}") from error
 
 
@@ -84,18 +83,17 @@ def read_model(path: Path | str) -> tuple[GroupCapsNet, dict[str, Any]]:
         count = len(content["classes"])
     except FileError:
         raise
-    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, MemoryError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, MemoryError, OverflowError) as error:
         raise FileError(f"{path} holds a network that this equicaps cannot build: {_brief(error)}") from error
     if count != network.body.config.num_classes:
         raise FileError(f"{path} names {count} classes, but its network has {network.body.config.num_classes}.")
     return network.eval(), content
 
 
-def _brief(error: Exception) -> str:
-    """The first line of an error, which may quote what a stranger wrote into a file."""
-    return (
-        shorten((str(error).splitlines() or [type(error).__name__])[0], 300, placeholder=" ...") or type(error).__name__
-    )
+def _brief(said: object) -> str:
+    """The first line of an error or a name, which a stranger may have written into a file."""
+    first = (str(said).splitlines() or [type(said).__name__])[0]
+    return first if len(first) <= 300 else f"{first[:300]} ..."
 
 
 def _check_weights(path: Path, planned: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
@@ -104,7 +102,7 @@ def _check_weights(path: Path, planned: Mapping[str, Tensor], tensors: Mapping[s
         raise DamagedFileError(f"{path} has no weights {missing[0]!r}, which the network that it describes needs.")
     if needless := sorted(tensors.keys() - planned.keys()):
         raise DamagedFileError(
-            f"{path} has weights {needless[0]!r}, which the network that it describes does not have."
+            f"{path} has weights {_brief(needless[0])!r}, which the network that it describes does not have."
         )
     for name, tensor in tensors.items():
         wanted = planned[name]
@@ -113,7 +111,7 @@ def _check_weights(path: Path, planned: Mapping[str, Tensor], tensors: Mapping[s
                 f"{path} has weights {name!r} of shape {tuple(tensor.shape)} and type {tensor.dtype}, but the network "
                 f"that it describes has {tuple(wanted.shape)} and {wanted.dtype}."
             )
-        if not tensor.isfinite().all():
+        if not tensor.to(wanted.dtype).isfinite().all():  # float64 may hold what float32 cannot
             raise DamagedFileError(f"{path} has weights {name!r} that are not finite numbers: train the network again.")
 
 

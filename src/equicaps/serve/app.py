@@ -46,6 +46,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         403: "The request comes from another page",
         408: "The request did not arrive in time",
         413: "The request is too long",
+        421: "The request is for another host name",
         415: "The content type is not that of an image",
         422: "The request is not valid",
         500: "What the network computes is not finite",
@@ -77,7 +78,7 @@ def make_app(playground: Playground, limits: Limits | None = None) -> FastAPI:
         """Return real digits to choose from."""
         return playground.digits
 
-    @app.post("/api/answer", responses=_refusals(400, 403, 408, 413, 422, 500, 503))
+    @app.post("/api/answer", responses=_refusals(400, 403, 408, 413, 421, 422, 500, 503))
     async def answer(question: Question) -> Reply:
         """Rotate a picture and run the chosen model and the plain CNN on it."""
         if len(question.pixels) != playground.pixel_count:
@@ -88,7 +89,7 @@ def make_app(playground: Playground, limits: Limits | None = None) -> FastAPI:
             raise HTTPException(422, f"model must be one of {', '.join(playground.models)}, not {question.model!r}.")
         return await questions.ask(question)
 
-    @app.post("/api/picture", responses=_refusals(400, 403, 408, 413, 415, 422, 503))
+    @app.post("/api/picture", responses=_refusals(400, 403, 408, 413, 415, 421, 422, 503))
     async def picture(request: Request, content: Upload, centre: bool = False) -> Picture:
         """Turn an image file into a picture for ``/api/answer``; ``centre`` lays a digit out as MNIST does."""
         media_type = request.headers.get("content-type", "")

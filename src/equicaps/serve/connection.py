@@ -16,8 +16,9 @@ class Connection(H11Protocol):
     """One connection, which is closed when its request does not arrive in time, or to make room for another.
 
     When there are as many connections as there may be, of one client or of all, a new one takes the place of the one
-    that has waited longest for the rest of its request. So connections on which no request arrives, however many, do
-    not keep a browser out, not even until they are overdue. A request that has arrived is never dropped.
+    that has waited longest for its client, to send the rest of a request or to read a response. So connections on which
+    nothing moves, however many, do not keep a browser out, not even until they are overdue. A request that has arrived
+    is never dropped, if its client reads what it is sent.
     """
 
     def __init__(
@@ -37,8 +38,8 @@ class Connection(H11Protocol):
 
     @property
     def waits(self) -> bool:
-        """Whether the rest of its request has yet to arrive."""
-        return self._idle or bool(self.cycle.more_body)
+        """Whether the rest of its request has yet to arrive, or its client has yet to read."""
+        return self._idle or bool(self.cycle.more_body) or self.transport.get_write_buffer_size() > 0
 
     @property
     def _idle(self) -> bool:

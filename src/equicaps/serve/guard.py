@@ -1,6 +1,7 @@
 """The checks on every request and the security headers of every response."""
 
 import asyncio
+import contextlib
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -42,6 +43,8 @@ class Guard:
         self.app, self.limits = app, limits
         self.question_bytes = min(question_bytes, limits.largest)
         self._uploads = 0
+        self._arriving: dict[asyncio.Timeout, None] = {}
+        """The deadlines of image files of which the rest has yet to arrive, the oldest first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -77,14 +80,44 @@ class Guard:
         if problem is not None:
             raise Refused(*problem)
         if self._uploads > self.limits.uploads and is_upload:
-            raise Refused(503, "too many images are being read: try again in a second.")
+            await self._make_room(receive)
         largest = self.limits.largest if is_upload else self.question_bytes
         try:
-            async with asyncio.timeout(self.limits.body_seconds):
+            async with asyncio.timeout(self.limits.body_seconds) as deadline:
+                if is_upload:
+                    self._arriving[deadline] = None
                 return await _body(receive, largest)
         except TimeoutError:
-            late = f"the request did not arrive within {self.limits.body_seconds:g} seconds."
+            late = (
+                f"the request did not arrive within {self.limits.body_seconds:g} seconds, or others needed its place."
+            )
             raise Refused(408, late) from None
+        finally:
+            self._arriving.pop(deadline, None)
+
+    async def _make_room(self, receive: Receive) -> None:
+        """End the oldest of the image files that have not arrived; if all have, refuse the new one.
+
+        Its content is read nevertheless, because a sender that is cut off does not see the refusal.
+        """
+        oldest = next(iter(self._arriving), None)
+        if oldest is not None:
+            del self._arriving[oldest]
+            oldest.reschedule(asyncio.get_running_loop().time())
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.limits.body_seconds):
+                await _discard(receive, self.limits.largest)
+        raise Refused(503, "too many images are being read: try again in a second.")
+
+
+async def _discard(receive: Receive, largest: int) -> None:
+    """Read the rest of a request, up to a length."""
+    length, more = 0, True
+    while more and length <= largest:
+        message = await receive()
+        length += len(message.get("body", b""))
+        more = message["type"] != "http.disconnect" and message.get("more_body", False)
 
 
 async def _body(receive: Receive, largest: int) -> bytes | None:

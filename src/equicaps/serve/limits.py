@@ -10,7 +10,8 @@ class Limits:
     Attributes:
         connections: the most open connections.
         connections_of_a_client: the most from one address. Programs on this machine usually share one.
-        head_seconds: how long a connection may wait for its next request, from its first byte to the end of its head.
+        head_seconds: how long a connection may wait for the head of its next request, from its opening or its last
+            response on.
         body_seconds: how long the rest of a request may take.
         request_seconds: how long a request and its response may take together.
         megabytes: the longest request.

@@ -117,9 +117,11 @@ def log_inverts_exp(s: Sample) -> float:
 
 
 def exp_and_log_have_finite_gradients_at_identity(s: Sample) -> float:
-    """∂exp(0), ∂log(e) < ∞"""
+    """∂exp(0), ∂log(e) < ∞, and the same for 1e-30 a in place of 0"""
     zero = torch.zeros(*s.shape, s.group.algebra_dim, dtype=s.dtype)
-    return max(_gradient(s.group.exp, zero), _gradient(s.group.log, s.identity()))
+    tiny = 1e-30 * s.normal(*s.shape, s.group.algebra_dim)
+    at_identity = max(_gradient(s.group.exp, zero), _gradient(s.group.log, s.identity()))
+    return max(at_identity, _gradient(s.group.exp, tiny), _gradient(s.group.log, s.group.exp(tiny)))
 
 
 def batches_broadcast(s: Sample) -> float:
@@ -282,9 +284,10 @@ def distance_is_symmetric(s: Sample) -> float:
 
 
 def distance_has_finite_gradients(s: Sample) -> float:
-    """δ, ∂δ < ∞ at p = q, at p ≠ q and from the undefined pose"""
+    """δ, ∂δ < ∞ at p = q, at p ≠ q, at p = q exp(1e-30 a) and from the undefined pose"""
     p, q = s.element(), s.element()
-    return max(_gradient(s.group.distance, first, q) for first in (q, p, torch.zeros_like(p)))
+    near = s.group.compose(q, s.group.exp(1e-30 * s.normal(*s.shape, s.group.algebra_dim)))
+    return max(_gradient(s.group.distance, first, q) for first in (q, p, near, torch.zeros_like(p)))
 
 
 def _gradient(function: Callable[..., Tensor], *inputs: Tensor) -> float:

@@ -11,6 +11,7 @@ from safetensors.torch import load as deserialise
 from safetensors.torch import save as serialise
 from torch import Tensor
 
+from equicaps._checks import printable
 from equicaps._files import rename
 from equicaps._tensor_files import read_tensors, write_tensors
 from equicaps.errors import DamagedFileError, FileError
@@ -50,7 +51,7 @@ def load_checkpoint(folder: Path, *, set_aside: bool = False) -> tuple[dict[str,
     except DamagedFileError as error:
         if not (folder / PREVIOUS).exists():
             raise
-        _log.warning("%s Going back to %s.", error, folder / PREVIOUS)
+        _log.warning("%s", printable(f"{error} Going back to {folder / PREVIOUS}."))
     found = read_tensors(folder / PREVIOUS, "checkpoint")
     if set_aside:
         rename(folder / CHECKPOINT, folder / DAMAGED)

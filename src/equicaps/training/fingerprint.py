@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from equicaps.data import Dataset
 from equicaps.images.stored import StoredImages
 
-_CHUNK = 1000
-_WORDS = {"images": "the images", "order": "their order", "labels": "their classes", "angles": "their known angles",
-          "classes": "the names of the classes"}  # fmt: skip
+_WORDS = {"images": "the images", "order": "the order of the images", "labels": "the classes of the images",
+          "angles": "the known angles", "classes": "the names of the classes"}  # fmt: skip
 
 
 def fingerprint(data: Dataset) -> dict[str, str]:
@@ -37,12 +36,10 @@ def what_differs(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 def _each(data: Dataset) -> Iterator[NDArray[np.generic]]:
     """Each image as it is stored."""
-    for start in range(0, len(data), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        if isinstance(data.images, StoredImages):
-            yield from data.images.pixels[data.images.places[part].numpy()]
-        else:
-            yield from data.images[part].cpu().numpy()
+    if isinstance(data.images, StoredImages):
+        yield from (data.images.pixels[place] for place in data.images.places.tolist())
+    else:
+        yield from (image.cpu().numpy() for image in data.images)
 
 
 def _checksum(content: bytes) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from equicaps import __version__
+from equicaps._checks import printable
 from equicaps._files import check_regular, explain, rename, write_bytes, write_json
 from equicaps.errors import FileError
 from equicaps.training.config import Number
@@ -81,7 +82,8 @@ def _rows_until(step: int, path: Path) -> list[dict[str, str]]:
         return [row for row in rows if int(row["step"]) <= step]
     except (ValueError, KeyError, csv.Error) as error:
         aside = path.with_name(f"damaged-{path.name}")
-        _log.warning("%s is damaged (%s): it is now %s, and a new one is begun.", path, error, aside.name)
+        said = printable(f"{path} is damaged ({error}): it is now {aside.name}, and a new one is begun.")
+        _log.warning("%s", said)
         rename(path, aside)
         return []
     except OSError as error:

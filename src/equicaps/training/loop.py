@@ -183,8 +183,8 @@ class _Run:
         # The first checkpoints had no fingerprint.
         if different := what_differs(content.get("fingerprint", self.seen), self.seen):
             raise UsageError(
-                f"the training in {self.folder} was started with other data: since then, {different} of "
-                f"{self.data.name} changed. Undo that, or start a new training in another folder; to go on with "
+                f"the training in {self.folder} was started with other data: in {self.data.name}, {different} "
+                "changed since then. Undo that, or start a new training in another folder; to go on with "
                 "these images on purpose, say --other-images (in Python, other_images=True)."
             )
 
