@@ -136,4 +136,13 @@ MUTANTS = (
             "",
         ),
     ),
+    *mutants_of(
+        "src/equicaps/images/bounds.py",
+        ("images/test_decode.py",),
+        ("one scan too many", "_scans(file) > SCANS", "_scans(file) > SCANS + 1"),
+        ("scans after the end of the image", "marker not in (None, _END)", "marker is not None"),
+        ("slow decoders take large images", "return MEGAPIXELS_OF_SLOW", "return MEGAPIXELS"),
+        ("WebP as large as others", "MEGAPIXELS_OF_WEBP if picture", "MEGAPIXELS if picture"),
+        ("a marker on the border of two blocks", 'b"\\xff" if block.endswith(b"\\xff") else b""', 'b""'),
+    ),
 )

@@ -140,6 +140,16 @@ MUTANTS = (
         ("rotated on instead of upright", "-angles.to(originals)", "angles.to(originals)"),
     ),
     *mutants_of(
+        "src/equicaps/inference/model_files.py",
+        ("inference/test_model_files.py::test_weights_that_only_float64_can_hold_are_refused_by_name",),
+        ("finite before they are converted", "tensor.to(wanted.dtype).isfinite()", "tensor.isfinite()"),
+    ),
+    *mutants_of(
+        "src/equicaps/inference/export.py",
+        ("inference/test_exported_programs.py",),
+        ("infinite rounding excuses everything", "and finite and all(close)", "and all(close)"),
+    ),
+    *mutants_of(
         "src/equicaps/inference/parts.py",
         (
             "inference/test_to_file.py::test_what_differs_from_the_parts_is_said_and_replaced_only_on_demand",
