@@ -82,6 +82,16 @@ def attempts(kind: Kind, count: int, seed: int, seconds: float = math.inf) -> li
     return outcomes
 
 
+def write_page(rows: dict[str, str]) -> None:
+    """Replace the rows of these kinds in the table of the page."""
+    page = PAGE.read_text(encoding="utf-8")
+    (before, rest), head = page.split(BEGIN), ["| attack | tried | survived | failed |", "|---|---|---|---|"]
+    table, after = rest.split(END)
+    known = {line.split("|")[1].strip(): line for line in table.splitlines() if line.startswith("|")} | rows
+    lines = [*head, *(known[kind.what] for kind in KINDS if kind.what in known)]
+    PAGE.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n\n" + END + after, encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="as few attempts as in the tests")
@@ -91,7 +101,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help=f"write the table into {PAGE.name}")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    rows, failed = ["| attack | tried | survived | failed |", "|---|---|---|---|"], 0
+    rows, failed = {}, 0
     for kind in KINDS:
         if given.only not in kind.what:
             continue
@@ -99,14 +109,12 @@ def main() -> None:
         found = attempts(kind, count, given.seed, given.minutes * 60 / len(KINDS))
         wrong = [outcome for outcome in found if outcome]
         failed += len(wrong)
-        rows.append(f"| {kind.what} | {len(found):,} | {len(found) - len(wrong):,} | {len(wrong)} |")
-        print(f"{rows[-1]}  {time.monotonic() - started:.0f} s", flush=True)
+        rows[kind.what] = f"| {kind.what} | {len(found):,} | {len(found) - len(wrong):,} | {len(wrong)} |"
+        print(f"{rows[kind.what]}  {time.monotonic() - started:.0f} s", flush=True)
         for outcome in wrong[:10]:
             print(f"    {outcome}", flush=True)
     if given.page:
-        page = PAGE.read_text(encoding="utf-8")
-        before, after = page.split(BEGIN)[0], page.split(END)[1]
-        PAGE.write_text(before + BEGIN + "\n" + "\n".join(rows) + "\n\n" + END + after, encoding="utf-8")
+        write_page(rows)
     sys.exit(bool(failed))
 
 

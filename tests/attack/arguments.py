@@ -15,7 +15,7 @@ from equicaps.cli.main import COMMANDS, app
 
 GIGABYTES = 3 * 2**30
 VALUES = ("", " ", "0", "-1", "1", "2", "0.5", "nan", "inf", "-inf", "1e300", str(2**70), "None", "meta", "cpu",
-          "[red]x", "\x00", "\x1b[2J", "\udcff", ".", "/", "..", "/dev/zero", "/dev/null", "a/b/c", "x.csv", "s3://",
+          "[red]x", "\x00", "\x1b[2J", "\udcff", ".", "..", "/dev/zero", "/dev/null", "a/b/c", "x.csv", "s3://",
           "s3://\x00", "digits", "digits!", "digits-paper", "onnx", "ray", "~", "*", "-", "--", "x" * 5000)  # fmt: skip
 FEW = {"--processes": ("0", "-1", "nan", "inf", "", str(2**70))}
 """Where the other values would only start many processes."""
