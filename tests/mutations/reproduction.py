@@ -18,7 +18,11 @@ MUTANTS = (
             'lambda: regenerate_mnist_rot("test", mnist("train"), mnist("test")),',
         ),
         ("affNIST trained on rotated digits", "        TRANSLATED,\n", "        replace(ROTATED, size=40),\n"),
-        ("upright digits trained at any angle", 'lambda: mnist("train"), UPRIGHT', 'lambda: mnist("train"), ROTATED'),
+        (
+            "upright digits trained at any angle",
+            'lambda: mnist("train"),\n        UPRIGHT',
+            'lambda: mnist("train"),\n        ROTATED',
+        ),
         (
             "MNIST-rot tested without its margin",
             'AsTheyAre(padded(regenerate_mnist_rot("test"',

@@ -76,7 +76,7 @@ def _take(poses: Tensor, activations: Tensor, index: Tensor) -> tuple[Tensor, Te
 
 def _is_everything(index: Tensor, size: int) -> bool:
     """Whether these are all columns in their order: on dense images nothing has to move."""
-    return len(index) == size and torch.equal(index, torch.arange(size, device=index.device))
+    return len(index) == size and not index.is_meta and torch.equal(index, torch.arange(size, device=index.device))
 
 
 def _put(poses: Tensor, activations: Tensor, index: Tensor, size: int, *, once: bool) -> tuple[Tensor, Tensor]:
