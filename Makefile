@@ -46,7 +46,7 @@ attack: .venv/dev.stamp
 # Trainings, predictions and the page, killed and continued for a long time.
 MINUTES ?= 30
 soak: .venv/dev.stamp
-	PYTHONPATH=tests $(BIN)/python -m attack.soak --minutes $(MINUTES)
+	PYTHONPATH=tests $(BIN)/python -m attack.soak --page --minutes $(MINUTES)
 
 .venv/%.stamp: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("equicaps needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'

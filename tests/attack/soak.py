@@ -40,6 +40,8 @@ TRAINING = (
     "--save-every",
     "0",
 )
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+BEGIN, END = "<!-- soak: written by make soak -->\n", "<!-- end of soak -->"
 IMAGES = 400
 MEGABYTES = 40
 """How much more memory the page may have in the end."""
@@ -200,10 +202,18 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.1)
 
 
+def write_page(happened: str) -> None:
+    """Replace what the page says about the last long run."""
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{happened}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0)
-    minutes = parser.parse_args().minutes
+    parser.add_argument("--page", action="store_true", help=f"write what happened into {PAGE.name}")
+    given = parser.parse_args()
+    minutes = given.minutes
     with tempfile.TemporaryDirectory() as folder:
         soak = Soak(Path(folder), time.monotonic() + 60 * minutes)
         actors = [threading.Thread(target=soak.watch, args=(actor,)) for actor in (train, predict, serve)]
@@ -211,9 +221,12 @@ def main() -> None:
             actor.start()
         for actor in actors:
             actor.join()
-    print(f"{minutes:g} minutes: " + ", ".join(f"{count:,} {what}" for what, count in sorted(soak.count.items())))
+    happened = f"{minutes:g} minutes: " + ", ".join(f"{count:,} {what}" for what, count in sorted(soak.count.items()))
+    print(happened)
     for problem in soak.problems:
         print(f"FAILED: {problem}")
+    if given.page:
+        write_page(f"{happened}; {len(soak.problems)} problems.")
     sys.exit(bool(soak.problems))
 
 
