@@ -88,7 +88,7 @@ def train(soak: Soak) -> None:
         out = soak.folder / "killed"
         code: int | None = None
         while code is None and soak.goes_on():
-            code, said = call(*TRAINING, "--out", out, "--resume", after=luck.uniform(3, 12))
+            code, said = call(*TRAINING, "--out", out, "--resume", after=luck.uniform(3, 30))
             soak.count["trainings killed"] += code is None
         if code is None:
             break

@@ -6,6 +6,7 @@ import signal
 from dataclasses import replace
 
 import pytest
+import torch
 from PIL import Image
 from small_galaxies import SPLITS, npz, small_set
 from typer.testing import CliRunner
@@ -229,3 +230,14 @@ def test_known_angles_are_learned_measured_and_kept(cells):
     assert wrong.exit_code == 2
     assert "angles.csv, row 3: the angle of" in " ".join(wrong.stderr.split())
     assert not (cells.parent / "other").exists()
+
+
+def test_the_same_command_gives_the_same_checkpoint(tmp_path):
+    """With the state of torch's own generator, from which a network with dropout would draw."""
+    states = []
+    for name in ("one", "two"):
+        torch.rand(7)  # whatever happened before
+        assert run("digits", "--steps", 2, "--out", tmp_path / name, *OPTIONS).exit_code == 0
+        states.append(load_checkpoint(tmp_path / name)[0])
+    assert states[0].keys() == states[1].keys()
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])

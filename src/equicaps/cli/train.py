@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+import torch
 import typer
 from rich.console import Console
 
@@ -99,6 +100,7 @@ def train(
             finally:
                 console.show_cursor()  # a process that was killed has left it hidden
     with settings_reported(console), reading_bar(console) as watch:
+        torch.manual_seed(config.seed)  # whatever a network may draw: the same seed, the same training
         setup = set_up(data, config, balance=balance, angles=angles, watch=watch)
     _describe(console, setup, out, size)
     watched = isinstance(setup.evaluation, LookOnce)
