@@ -12,6 +12,8 @@ from equicaps.serve.refused import Refused
 
 DISCARDED = 16
 """Of a request that is too long, this many times the limit is still read, so that the sender sees the refusal."""
+PATIENCE = 2.0
+"""How many seconds are spent on that."""
 UPLOAD = "/api/picture"
 """The path to which image files are sent."""
 
@@ -78,6 +80,7 @@ class Guard:
         """
         problem = refusal(scope["method"], Headers(scope=scope), scope["server"][1])
         if problem is not None:
+            await self._discard(receive)
             raise Refused(*problem)
         if self._uploads > self.limits.uploads and is_upload:
             await self._make_room(receive)
@@ -96,28 +99,24 @@ class Guard:
             self._arriving.pop(deadline, None)
 
     async def _make_room(self, receive: Receive) -> None:
-        """End the oldest of the image files that have not arrived; if all have, refuse the new one.
-
-        Its content is read nevertheless, because a sender that is cut off does not see the refusal.
-        """
+        """End the oldest of the image files that have not arrived; if all have, refuse the new one."""
         oldest = next(iter(self._arriving), None)
         if oldest is not None:
             del self._arriving[oldest]
             oldest.reschedule(asyncio.get_running_loop().time())
             return
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self.limits.body_seconds):
-                await _discard(receive, self.limits.largest)
+        await self._discard(receive)
         raise Refused(503, "too many images are being read: try again in a second.")
 
-
-async def _discard(receive: Receive, largest: int) -> None:
-    """Read the rest of a request, up to a length."""
-    length, more = 0, True
-    while more and length <= largest:
-        message = await receive()
-        length += len(message.get("body", b""))
-        more = message["type"] != "http.disconnect" and message.get("more_body", False)
+    async def _discard(self, receive: Receive) -> None:
+        """Read what follows of a request that is refused: a sender that is cut off does not see the refusal."""
+        length, more = 0, True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(PATIENCE, self.limits.body_seconds)):
+                while more and length <= self.limits.largest:
+                    message = await receive()
+                    length += len(message.get("body", b""))
+                    more = message["type"] != "http.disconnect" and message.get("more_body", False)
 
 
 async def _body(receive: Receive, largest: int) -> bytes | None:
