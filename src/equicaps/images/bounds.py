@@ -1,4 +1,4 @@
-"""What an image may cost: reading any image that is not refused takes less than 1 GB and 5 CPU-seconds."""
+"""What an image may cost: bounds that keep the reading of an image below 1 GB and 5 CPU-seconds."""
 
 import io
 import re

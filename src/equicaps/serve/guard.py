@@ -13,7 +13,7 @@ from equicaps.serve.refused import Refused
 DISCARDED = 16
 """Of a request that is too long, this many times the limit is still read, so that the sender sees the refusal."""
 PATIENCE = 2.0
-"""How many seconds are spent on that."""
+"""The seconds that are spent on reading what a request that is refused goes on to send."""
 UPLOAD = "/api/picture"
 """The path to which image files are sent."""
 
@@ -103,7 +103,8 @@ class Guard:
         oldest = next(iter(self._arriving), None)
         if oldest is not None:
             del self._arriving[oldest]
-            oldest.reschedule(asyncio.get_running_loop().time())
+            if not oldest.expired():  # otherwise it makes room already
+                oldest.reschedule(asyncio.get_running_loop().time())
             return
         await self._discard(receive)
         raise Refused(503, "too many images are being read: try again in a second.")
