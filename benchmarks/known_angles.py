@@ -19,10 +19,10 @@ from typing import Any
 
 import torch
 
-from equicaps import load
 from equicaps.data import Dataset
 from equicaps.data.catalogue import CATALOGUE
 from equicaps.images import ROTATED, rotate
+from equicaps.inference import load_image_model
 from equicaps.training import AnyAngle, Budget, TrainConfig, train
 from equicaps.training.log import provenance
 
@@ -59,7 +59,7 @@ def measure(name: str, training: Dataset, test: Dataset, steps: int, seed: int) 
     config = TrainConfig(Budget(steps=steps), seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         result = train(config, training, ROTATED, folder=Path(folder) / "run")
-        model = load(Path(folder) / "run")
+        model = load_image_model(Path(folder) / "run")
     figures = AnyAngle(test)(result.network)
     answers = model.predict(test.images)
     errors = (answers.angles - test.angles + 180) % 360 - 180

@@ -30,9 +30,9 @@ import torch
 from stranger_sets import SETS, write_set
 from torch import Tensor, nn
 
-from equicaps import load
 from equicaps.data import Dataset
 from equicaps.images import Augmentation, rotate
+from equicaps.inference import load_image_model
 from equicaps.inference.angle_error import coverage
 from equicaps.losses import Objective
 from equicaps.metrics import balanced_accuracy, wilson_interval
@@ -158,8 +158,9 @@ def measure(name: str, seed: int, folder: Path, rows: dict[str, Any]) -> None:
     minutes = result["cpu_seconds"] / 60
     size = config.model.image_size
     held_out = setup.evaluation.test.data if hasattr(setup.evaluation, "test") else setup.evaluation.data
-    test, model = Test.of(held_out, size), load(out)
+    test, model = Test.of(held_out, size), load_image_model(out)
     row = {"set": name, "seed": seed, "size": size, "training_images": len(setup.data), "cpu_minutes": minutes}
+    row["commit"] = provenance()["commit"]
     rows[f"{name}, equicaps, {seed}"] = {
         **row, "network": "equicaps", "parameters": parameters(model.network), **test.figures(model.network),
         **(coverage(model, held_out.images[:]) or {}),

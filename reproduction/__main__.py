@@ -15,7 +15,7 @@ from equicaps.cli.reporting import reported
 from equicaps.cli.terminal import show_json
 from equicaps.errors import NotFoundError, UsageError
 from equicaps.inference.model_files import MODEL
-from reproduction import galaxies, galaxies_page, pages, plots
+from reproduction import galaxies, galaxies_page, pages, plots, points
 from reproduction.exactness import exactness
 from reproduction.figures import figures
 from reproduction.paper import paper
@@ -153,6 +153,26 @@ def run_galaxies(
                 galaxies.train_all(results, data)
                 galaxies.measure(results, data)
             _show_galaxies(results, data)
+
+
+@app.command("points")
+def run_points(
+    data: Annotated[Path | None, typer.Option(help="Folder with modelnet10_vox30.npz; by default found.")] = None,
+    folder: Folder = None,
+    preset: Annotated[str, typer.Option(help="points or points-paper.")] = "points",
+    steps: Annotated[int | None, typer.Option(help="Train for so many steps.")] = None,
+    rate: Annotated[float | None, typer.Option(help="The peak learning rate.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Views in a step.")] = None,
+) -> None:
+    """Shapes in space: train on nine tenths of ModelNet10's training shapes, and measure on the others."""
+    console = _start()
+    results = Results(folder or _default(quick=False), console=console)
+    given = {"preset": preset, "steps": steps, "rate": rate, "batch": batch}
+    with reported(console):
+        training = points.PointTraining(**{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type] # of its own kind each
+        show_json(points.validate(results, training, data))
+        for path in pages.update(ROOT) if results.published else []:
+            console.print(f"written: {path}", markup=False, soft_wrap=True)
 
 
 @app.command("ship")

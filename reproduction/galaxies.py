@@ -16,7 +16,7 @@ from torch import Tensor
 from equicaps.data import Dataset, load_galaxies
 from equicaps.data.galaxies import SHA256
 from equicaps.images import Augmentation, rotate
-from equicaps.inference import load
+from equicaps.inference import load_image_model
 from equicaps.inference.model_files import MODEL
 from equicaps.losses import Objective
 from equicaps.metrics import balanced_accuracy, exactness, wilson_interval
@@ -110,7 +110,7 @@ def measure(results: Results, root: Path | None) -> Record:
     runs = []
     for method, trainings in METHODS.items():
         for training in trainings:
-            model = load(training.folder(results))
+            model = load_image_model(training.folder(results))
             run = {
                 **_described(training, _record(training, results, root)),
                 "method": method,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from equicaps._files import write_bytes
 from equicaps.errors import UsageError
-from reproduction import galaxies_page, results_page, strangers_page
+from reproduction import galaxies_page, results_page, space_page, strangers_page
 from reproduction.markdown import filled
 from reproduction.results import Record
 
@@ -13,6 +13,7 @@ EXPERIMENTS = ("exactness", "table1a", "table1b", "figures", "paper")
 RESULTS, README = Path("docs", "results.md"), Path("README.md")
 GUARANTEES, GALAXIES = Path("docs", "guarantees.md"), Path("docs", "galaxies.md")
 REPRODUCTION, OWN_DATA = Path("docs", "reproduction.md"), Path("docs", "own_data.md")
+SPACE = Path("docs", "space.md")
 
 
 def load(results: Path) -> results_page.Records:
@@ -51,6 +52,8 @@ def _written(root: Path) -> dict[Path, str]:
         pages[root / GALAXIES] = filled(root / GALAXIES, galaxies_page.tables(galaxies))
     if (strangers := _read(results / "strangers.json")) is not None:
         pages[root / OWN_DATA] = filled(root / OWN_DATA, {"results": strangers_page.table(strangers)})
+    if (points := _read(results / "points.json")) is not None:
+        pages[root / SPACE] = filled(root / SPACE, {"results": space_page.table(points)})
     return pages
 
 

@@ -11,7 +11,7 @@ from rich.progress import track
 
 from equicaps._files import create_folder, prepare_folder, write_bytes, write_json
 from equicaps.cli.progress import TrainingBar
-from equicaps.data import Dataset
+from equicaps.data import Dataset, Shapes
 from equicaps.errors import NotFoundError, UsageError
 from equicaps.images import Augmentation
 from equicaps.inference.model_files import MODEL, read_model
@@ -19,6 +19,7 @@ from equicaps.models import GroupCapsNet
 from equicaps.training import Evaluation, TrainConfig, train
 from equicaps.training.log import RESULT, provenance
 from equicaps.training.recipe import describe_augmentation
+from equicaps.training.sampler import Augment
 from reproduction import ledger
 from reproduction.protocols import PROTOCOLS, QUICK, Protocol, mnist, quick_digits
 from reproduction.trainings import TRAININGS
@@ -188,8 +189,8 @@ class Results:
 
 def finish_training(
     config: TrainConfig,
-    data: Dataset,
-    augmentation: Augmentation,
+    data: Dataset | Shapes,
+    augmentation: Augment,
     evaluation: Evaluation,
     folder: Path,
     console: Console,

@@ -70,6 +70,8 @@ class DigitTraining:
 
 PAPER_STEPS = 35_156
 """In batches of 64: 2.25 million views, the paper's 45 epochs of 50,000 images."""
+SHORT_STEPS = 12_500
+"""800,000 views: 80 epochs of MNIST-rot; variants of the paper's network are compared after as many."""
 RESAMPLED = replace(ROTATED, shift=0.5, interpolation="mixed")
 """Rotated digits whose grid moves by up to half a pixel, interpolated in two ways: Sobel's poses depend on both."""
 
@@ -101,24 +103,24 @@ TRAININGS = {
     "affnist-steerable_cnn": DigitTraining("affnist", "steerable_cnn", 700, consistency=0.0, spread=0.0),
     "rotated-paper": of_paper(reconstruction=10.0),
     "rotated-capsules_only": of_paper("capsules_only", cross_entropy=0.0),
-    "rotated-paper-labels_only": of_paper(),
+    "rotated-paper-labels_only": of_paper(steps=SHORT_STEPS),
     "rotated-paper-seed1": of_paper(reconstruction=10.0, seed=1),
     "rotated-paper-seed2": of_paper(reconstruction=10.0, seed=2),
-    "mnist_rot-paper": of_paper(steps=12_500, protocol="mnist_rot", reconstruction=10.0),
-    "mnist_rot-capsules_only": of_paper("capsules_only", 12_500, protocol="mnist_rot", cross_entropy=0.0),
-    "affnist-paper": of_paper(steps=12_500, protocol="affnist", augmentation=None),
+    "mnist_rot-paper": of_paper(steps=SHORT_STEPS, protocol="mnist_rot", reconstruction=10.0),
+    "mnist_rot-capsules_only": of_paper("capsules_only", SHORT_STEPS, protocol="mnist_rot", cross_entropy=0.0),
+    "affnist-paper": of_paper(steps=SHORT_STEPS, protocol="affnist", augmentation=None),
     "affnist-capsules_only": of_paper(
-        "capsules_only", 12_500, protocol="affnist", augmentation=None, cross_entropy=0.0
+        "capsules_only", SHORT_STEPS, protocol="affnist", augmentation=None, cross_entropy=0.0
     ),
     "upright-paper": of_paper(steps=25_000, protocol="upright", augmentation=JITTERED),
     "rotated-plain_cnn": of_paper("plain_cnn", spread=0.0),
-    "mnist_rot-plain_cnn": of_paper("plain_cnn", 12_500, protocol="mnist_rot", spread=0.0),
-    "affnist-plain_cnn": of_paper("plain_cnn", 12_500, protocol="affnist", augmentation=None, spread=0.0),
+    "mnist_rot-plain_cnn": of_paper("plain_cnn", SHORT_STEPS, protocol="mnist_rot", spread=0.0),
+    "affnist-plain_cnn": of_paper("plain_cnn", SHORT_STEPS, protocol="affnist", augmentation=None, spread=0.0),
     "upright-plain_cnn": of_paper("plain_cnn", 25_000, protocol="upright", augmentation=JITTERED, spread=0.0),
-    "rotated-paper-consistency": of_paper(reconstruction=10.0, consistency=0.3, views=2),
-    "rotated-paper-gaussian": of_paper("paper_gaussian", reconstruction=10.0),
-    "rotated-paper-pooled": of_paper("paper_pooled", reconstruction=10.0),
-    "rotated-paper-iterated": of_paper("paper_iterated", reconstruction=10.0),
+    "rotated-paper-consistency": of_paper(steps=SHORT_STEPS, reconstruction=10.0, consistency=0.3, views=2),
+    "rotated-paper-gaussian": of_paper("paper_gaussian", SHORT_STEPS),
+    "rotated-paper-pooled": of_paper("paper_pooled", SHORT_STEPS),
+    "rotated-paper-iterated": of_paper("paper_iterated", SHORT_STEPS),
     "rotated-steerable-short": DigitTraining("rotated", "steerable", 800),
     "rotated-steerable-minutes": DigitTraining("rotated", "steerable", minutes=15.0),
 }

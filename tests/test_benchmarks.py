@@ -55,3 +55,13 @@ def test_trainings_with_and_without_known_angles_are_compared(tmp_path):
         assert row["steps"] == 1
         assert 0 < row["all"]["median"] <= 180
         assert set(row["classes"]) <= set("0123456789")
+
+
+def test_networks_on_points_are_measured_beside_a_pointnet(tmp_path):
+    command = ["benchmarks/points.py", "--seconds", "0.01", "--json", tmp_path / "points.json"]
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "points.json").read_text())["rows"]
+    assert set(rows) == {"points", "points-paper", "PointNet"}
+    assert rows["points"]["prediction"] > rows["points"]["training"] > 1
+    assert abs(rows["PointNet"]["parameters"] / rows["points"]["parameters"] - 1) < 0.05

@@ -8,13 +8,16 @@ import torch
 from oracles import ALL_GROUPS
 from torch.fx.experimental import _config as torch_config
 
-from equicaps.functional import Capsules, route
+from equicaps.functional import Capsules, PointPoses, route
 from equicaps.groups import SO2, SO3, Group
 from equicaps.models import PRESETS, GroupCapsNet
 from equicaps.nn import (
     GroupCapsules,
     HarmonicKernel,
     ImagePoses,
+    PointCapsules,
+    PointConv,
+    PointFrames,
     PoseConv2d,
     SpatialCapsules2d,
     SplineKernel,
@@ -74,6 +77,15 @@ LAYERS = {
     "ImagePoses": lambda: ImagePoses()(meta(2, 1, 16, 16)),
     "SpatialCapsules2d": lambda: SpatialCapsules2d(SO2(), 3, 4)(Capsules(meta(2, 3, 8, 8, 2), meta(2, 3, 8, 8))),
     "SteerableCapsules2d": lambda: SteerableCapsules2d(3, 4, 3)(Capsules(meta(2, 3, 8, 8, 2), meta(2, 3, 8, 8))),
+    "PointCapsules": lambda: PointCapsules(SO3(), 3, 4, radius=1.0)(
+        meta(2, 20, 3), PointPoses(meta(2, 20, 3, 9), meta(2, 20, 3)), meta(2, 5, 3)
+    ),
+    "PointConv": lambda: (
+        PointConv(3, 4, radius=1.0)(
+            meta(2, 20, 3), meta(2, 20, 3), meta(2, 5, 3), PointPoses(meta(2, 5, 4, 9), meta(2, 5, 4))
+        ),
+    ),
+    "PointFrames": lambda: PointFrames(0.5)(meta(2, 20, 3)),
     "PoseConv2d, spline": lambda: (PoseConv2d(3, 4, 3, kernel=SplineKernel())(meta(2, 3, 8, 8), meta(2, 4, 6, 6, 2)),),
     "PoseConv2d, harmonic": lambda: (
         PoseConv2d(3, 4, 3, kernel=HarmonicKernel())(meta(2, 3, 8, 8), meta(2, 4, 6, 6, 2)),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from equicaps.drawing import draw_pose
+from equicaps.drawing import AXES, NEAR, _camera, draw_pose, draw_shape
 
 
 def redness(picture):
@@ -34,3 +34,38 @@ def test_the_wedge_is_as_wide_as_the_error_and_lets_the_picture_shine_through():
     bright = draw_pose(Image.new("L", (256, 256), 255), 90.0, "", error=25.0)
     assert redness(bright).max() > redness(drawn)[128, 20] > 0
     assert (redness(draw_pose(Image.new("L", (256, 256)), None, "", error=25.0)) == 0).all()
+
+
+def colour_of(picture, place):
+    return tuple(int(value) for value in np.asarray(picture)[round(place[1]), round(place[0])])
+
+
+def test_a_frame_is_drawn_where_its_axes_point():
+    """The third axis of an upright shape points up in the picture; upside down it points down."""
+    points = np.random.default_rng(0).normal(size=(50, 3))
+    upright = draw_shape(points, np.eye(3).tolist(), "chair")
+    turned = draw_shape(points, np.diag((1.0, -1.0, -1.0)).tolist(), "chair")
+    up, down = (192, 192 - 60), (192, 192 + 60)
+    assert colour_of(upright, up) == colour_of(turned, down) == AXES[2]
+    assert colour_of(upright, down) != AXES[2] != colour_of(turned, up)
+    found = {tuple(pixel) for pixel in np.asarray(upright).reshape(-1, 3).tolist()}
+    assert set(AXES) <= found
+    without = draw_shape(points, None, "")
+    assert without.size == (384, 384)
+    assert not set(AXES) & {tuple(pixel) for pixel in np.asarray(without).reshape(-1, 3).tolist()}
+
+
+def test_near_points_are_darker_and_hide_far_ones():
+    """Seen from above and one side, a point towards the eye is darker than its opposite."""
+    eye = _camera()[2]
+    drawn = np.asarray(draw_shape(np.stack((eye, -eye, 0.5 * _camera()[0])), None, ""))
+    assert drawn[192 - 8 : 192 + 8, 150:230].min() <= NEAR + 2
+    alone = np.asarray(draw_shape(np.stack((-eye, 3 * eye, 0.5 * _camera()[0])) * 0.5, None, ""))
+    assert NEAR <= alone.min() < 255
+
+
+def test_clouds_without_extent_and_long_captions_are_drawn():
+    assert draw_shape(np.zeros((3, 3)), None, "").size == (384, 384)
+    drawn = np.asarray(draw_shape(np.zeros((3, 3)), None, "a very long caption " * 8))
+    assert (drawn[:, -4:] == 255).all()  # it does not reach the margin
+    assert (drawn[384:] < 255).any()

@@ -326,9 +326,11 @@ def test_its_parameters_can_be_searched():
 
 def test_nothing_is_left_behind(tmp_path, monkeypatch):
     seen = []
-    original = equicaps.sklearn.load
+    original = equicaps.sklearn.load_image_model
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(equicaps.sklearn, "load", lambda run: (seen.extend(run.iterdir()), original(run))[1])
+    monkeypatch.setattr(
+        equicaps.sklearn, "load_image_model", lambda run: (seen.extend(run.iterdir()), original(run))[1]
+    )
     quick().fit(TABLE[:4], LABELS[:4])
     assert seen  # the folder was there
     assert list(tmp_path.iterdir()) == []

@@ -23,14 +23,15 @@ if TYPE_CHECKING:
         testing,
         training,
     )
-    from equicaps.inference import Canonicalizer, PoseModel, load
+    from equicaps.inference import Canonicalizer, PointModel, PoseModel, load
 
 __version__ = "0.2.0"
 
-_FROM_INFERENCE = ("Canonicalizer", "PoseModel", "load")
+_FROM_INFERENCE = ("Canonicalizer", "PointModel", "PoseModel", "load")
 
 __all__ = [
     "Canonicalizer",
+    "PointModel",
     "PoseModel",
     "__version__",
     "data",

@@ -1,4 +1,4 @@
-"""Pictures for people: poses as arrows, images before and after they are rotated upright, audits; needs Pillow."""
+"""Pictures for people: images and shapes with their poses as arrows, before and after; audits. Needs Pillow."""
 
 import importlib.util
 import io
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from equicaps.errors import MissingPackageError
 from equicaps.inference.audit import Certificate
@@ -23,6 +24,12 @@ TILE, CAPTION, GAP = 96, 16, 8
 COLUMNS = 6
 SMALLEST = 256
 """The side to which small pictures are enlarged before an arrow is drawn on them."""
+AXES = ((214, 50, 40), (40, 150, 60), (40, 90, 210))
+"""The colours of the first, second and third axis of a frame."""
+NEAR, FAR = 60, 205
+"""The grey of the nearest and of the farthest point of a cloud."""
+EYE = (25.0, 30.0)
+"""From where shapes are seen, whose third axis points up: so many degrees from the side, and above."""
 
 
 class Pair(NamedTuple):
@@ -57,6 +64,46 @@ def draw_pose(
         _arrow(pen, centre, length, angle + 90)
     pen.text((size // 2, shown.height + size // 3), caption, fill=INK, font=ImageFont.load_default(size))
     return sheet
+
+
+def draw_shape(
+    points: Float[np.ndarray, "n 3"], rotation: Sequence[Sequence[float]] | None, caption: str, *, side: int = 384
+) -> Image.Image:
+    """Draw a cloud of points, near ones darker, and its frame as three arrows from the centroid; a caption below.
+
+    The third coordinate points up. The arrows, red, green and blue, are the columns of the rotation: where the three
+    axes of the upright shape have gone. Without a pose there are none.
+    """
+    around = points - points.mean(0)
+    view = around @ _camera().T
+    radius = float(np.linalg.norm(around, axis=1).max()) or 1.0
+    factor, dot = 0.46 * side / radius, max(1.0, side / 160)
+    size = max(14, side // 20) if caption else 0
+    sheet = Image.new("RGB", (side, side + 2 * size), PAPER)
+    pen = ImageDraw.Draw(sheet)
+    for x, y, depth in view[view[:, 2].argsort()]:  # the farthest first
+        grey = round(FAR + (NEAR - FAR) * (depth / radius + 1) / 2)
+        column, row = side / 2 + factor * x, side / 2 - factor * y
+        pen.ellipse([(column - dot, row - dot), (column + dot, row + dot)], fill=(grey, grey, grey))
+    if rotation is not None:
+        axes = _camera() @ np.asarray(rotation, dtype=float)
+        for axis in axes[2].argsort():
+            x, y, _ = axes[:, axis]
+            length = 0.4 * side * math.hypot(x, y)
+            _arrow(pen, (side / 2, side / 2), length, math.degrees(math.atan2(y, x)), AXES[axis])
+    if caption:
+        room = side - size
+        fitting = min(size, size * room / pen.textlength(caption, ImageFont.load_default(size)))
+        pen.text((size // 2, side + size // 3), caption, fill=INK, font=ImageFont.load_default(fitting))
+    return sheet
+
+
+def _camera() -> Float[np.ndarray, "3 3"]:
+    """The rotation from the axes of a shape to those of its picture: right, up, and towards the eye."""
+    turn, above = map(math.radians, EYE)
+    right = (math.cos(turn), math.sin(turn), 0.0)
+    eye = (math.cos(above) * math.sin(turn), -math.cos(above) * math.cos(turn), math.sin(above))
+    return np.stack((right, np.cross(eye, right), eye))
 
 
 def contact_sheet(pairs: Sequence[Pair]) -> Image.Image:
@@ -114,7 +161,13 @@ def _with_wedges(
     return Image.composite(Image.new("RGB", shown.size, ARROW), shown, mask)
 
 
-def _arrow(pen: ImageDraw.ImageDraw, centre: tuple[float, float], length: float, degrees: float) -> None:
+def _arrow(
+    pen: ImageDraw.ImageDraw,
+    centre: tuple[float, float],
+    length: float,
+    degrees: float,
+    colour: tuple[int, int, int] = ARROW,
+) -> None:
     """Draw an arrow from a point in a direction, given counter-clockwise from the right."""
     angle = math.radians(degrees)
     x, y = math.cos(angle), -math.sin(angle)  # rows grow downwards
@@ -122,9 +175,9 @@ def _arrow(pen: ImageDraw.ImageDraw, centre: tuple[float, float], length: float,
     neck = (centre[0] + 0.8 * length * x, centre[1] + 0.8 * length * y)
     side = (-0.12 * length * y, 0.12 * length * x)
     width = max(2, round(length / 18))
-    pen.line((centre, neck), fill=ARROW, width=width)
-    pen.polygon((tip, (neck[0] + side[0], neck[1] + side[1]), (neck[0] - side[0], neck[1] - side[1])), fill=ARROW)
-    pen.ellipse([(centre[0] - width, centre[1] - width), (centre[0] + width, centre[1] + width)], fill=ARROW)
+    pen.line((centre, neck), fill=colour, width=width)
+    pen.polygon((tip, (neck[0] + side[0], neck[1] + side[1]), (neck[0] - side[0], neck[1] - side[1])), fill=colour)
+    pen.ellipse([(centre[0] - width, centre[1] - width), (centre[0] + width, centre[1] + width)], fill=colour)
 
 
 def require_plots() -> None:

@@ -45,6 +45,14 @@ def pose_consistency(
     return (1 - (turned * second).sum(-1)).mean()
 
 
+def frame_consistency(first: Float[Tensor, "batch 9"], second: Float[Tensor, "batch 9"]) -> Float[Tensor, ""]:
+    r"""The same for shapes: the poses of two samples of one shape, which is not rotated in between, must be equal.
+
+    .. math:: 1 - \mathrm{tr}(p(x_1)^T p(x_2)) / 3
+    """
+    return (1 - (first * second).sum(-1) / 3).mean()
+
+
 def known_angle_loss(
     poses: Float[Tensor, "batch 2"], degrees: Float[Tensor, " batch"], share: float
 ) -> Float[Tensor, ""]:
@@ -84,7 +92,7 @@ class Objective:
     def __call__(
         self,
         output: CapsOutput,
-        images: Float[Tensor, "batch channels height width"],
+        images: Float[Tensor, "batch ..."],
         labels: Int[Tensor, " batch"],
         degrees: Float[Tensor, " batch"],
         progress: float = 1.0,
@@ -93,7 +101,7 @@ class Objective:
 
         Args:
             output: the network's output for the batch.
-            images: the targets of the reconstruction.
+            images: the targets of the reconstruction; or the clouds, which have none.
             labels: the true classes.
             degrees: the rotation of each view, which only the consistency loss needs.
             progress: the share of the training that is done, from 0 to 1; it sets the margin.
@@ -119,10 +127,12 @@ class Objective:
                 )
             first, second = true_poses(output, labels).chunk(2)
             before, after = degrees.chunk(2)
-            total = total + self.consistency * pose_consistency(first, second, after - before)
+            planar = first.shape[-1] == SO2.dim
+            differ = pose_consistency(first, second, after - before) if planar else frame_consistency(first, second)
+            total = total + self.consistency * differ
         return total
 
 
-def true_poses(output: CapsOutput, labels: Int[Tensor, " batch"]) -> Float[Tensor, "batch 2"]:
+def true_poses(output: CapsOutput, labels: Int[Tensor, " batch"]) -> Float[Tensor, "batch d"]:
     """The pose of each image's true class."""
     return output.poses[torch.arange(len(labels), device=labels.device), labels]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from equicaps.errors import UnansweredError
 from equicaps.functional import Capsules
-from equicaps.groups import SO2
+from equicaps.groups import SO2, SO3
 from equicaps.losses import true_poses
 from equicaps.models.output import CapsOutput
 
@@ -103,6 +103,30 @@ def confusion(
 ) -> Int[Tensor, "classes classes"]:
     """The number of images of each class (rows) with each answer (columns)."""
     return (labels * classes + predictions).bincount(minlength=classes**2).reshape(classes, classes)
+
+
+def rotation_errors(
+    first: Float[Tensor, "n 9"], second: Float[Tensor, "n 9"], before: Float[Tensor, "n 9"], after: Float[Tensor, "n 9"]
+) -> Float[Tensor, " n"]:
+    """The angles in degrees between the predicted and the true rotation from one view of each shape to another.
+
+    Args:
+        first: the predicted poses of the first views.
+        second: those of the second views.
+        before: the true rotations of the first views.
+        after: those of the second views.
+    """
+    group = SO3()
+    difference = group.compose(
+        group.compose(group.inverse(after), second), group.inverse(group.compose(group.inverse(before), first))
+    )
+    angles = torch.rad2deg(
+        torch.linalg.vector_norm(
+            group.log(group.mean(difference.unsqueeze(-2), torch.ones_like(difference[:, :1]))), dim=-1
+        )
+    )
+    defined = (group.presence(first) > 0.5) & (group.presence(second) > 0.5)
+    return torch.where(defined, angles, UNDEFINED)
 
 
 def pose_errors(

@@ -49,6 +49,9 @@ FAINT_VOICE = 1e-3
 FAINT_RESPONSE = 0.1
 """The length of a response, relative to its running root mean square, at which an image capsule's pose fades."""
 
+FAINT_FRAME = 0.3
+"""The length of a vector, relative to its running root mean square, at which the frame of a capsule on points fades."""
+
 VANISHING_KERNEL = 1e-6
 """The largest value of a basis kernel at which it counts as zero on the grid; all others have unit energy."""
 
@@ -72,6 +75,24 @@ ZERO_MATRIX = 1e-12
 
 NEWTON_STEPS = 2
 """The number of steps that refine an inverse; each squares its error."""
+
+FAINT_MOMENT = 0.1
+"""The length of a moment of a neighbourhood, at most 1, from which on it gives a frame its direction."""
+
+FLAT_MOMENT = 1e-2
+"""The mean square distance of neighbours, in square radii, at which they count as one point."""
+
+FAINT_POINT = 0.25
+"""The weight below which a point moves out of reach, so that points that fade do not take the place of neighbours."""
+
+FAINT_ACTIVITY = 0.25
+"""The sum of the activations in a neighbourhood at which its capsules fade; below, rounding noise would be heard."""
+
+COINCIDENT = 1e-3
+"""The distance, in radii, at which points are one: no rim comes closer."""
+
+CLOUD_NOISE = 1e-5
+"""The size of a cloud, relative to its distance from the origin, at which it is nothing but rounding errors."""
 
 TIE_SQUARINGS = 6
 """The squarings after which :func:`dominant_projector` looks for ties: how close two eigenvalues may be."""
@@ -135,6 +156,12 @@ def safe_normalize(vector: Float[Tensor, "*batch d"], floor: Float[Tensor, "*#ba
     scaled = vector / floor
     z = torch.sqrt(above_zero(scaled.square().sum(-1, keepdim=True)))
     return scaled * (torch.tanh(steepened(z)) / z)
+
+
+def direction_factor(square: Float[Tensor, "*batch"], floor: Float[Tensor, "*#batch"]) -> Float[Tensor, "*batch"]:
+    """What makes a vector of this square length its saturating direction: :func:`safe_normalize`, by its square."""
+    z = torch.sqrt(above_zero(square / floor.square()))
+    return torch.tanh(steepened(z)) / (z * floor)
 
 
 def steepened(z: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:

@@ -17,7 +17,7 @@ from equicaps.data import Dataset
 from equicaps.errors import MissingPackageError
 from equicaps.images import Augmentation
 from equicaps.images.preparation import ImageFormat, fit, read_batch
-from equicaps.inference import PoseModel, Prediction, load
+from equicaps.inference import PoseModel, Prediction, load_image_model
 from equicaps.models import Architecture
 from equicaps.training import Budget, Hardware, TrainConfig, train
 from equicaps.training.setup import legal_side
@@ -165,7 +165,7 @@ class RotationInvariantClassifier(ClassifierMixin, BaseEstimator):  # type: igno
             run = Path(folder) / "classifier"
             if not train(config, data, Augmentation(size, rotation=180.0), folder=run).finished:
                 raise KeyboardInterrupt  # `train` only takes note of Ctrl-C, but there is nothing here to resume
-            return load(run)
+            return load_image_model(run)
 
     def _budget(self) -> Budget:
         if self.steps is not None:

@@ -15,8 +15,11 @@ from equicaps.cli.main import COMMANDS, app
 from equicaps.cli.train import DEFAULTS
 from equicaps.data.by_name import NAMES
 from equicaps.data.catalogue import CATALOGUE
+from equicaps.data.shape_files import SHAPE_SUFFIXES
+from equicaps.data.shapes_by_name import SHAPE_NAMES
 from equicaps.inference import SHIPPED
-from equicaps.models import PRESETS
+from equicaps.models import POINT_PRESETS, PRESETS
+from equicaps.training.shape_setup import SHAPE_DEFAULTS
 
 CPU_SECONDS = 0.7
 
@@ -74,6 +77,9 @@ def test_help_names_what_there_is():
     assert options.PRESETS.split(", ") == list(PRESETS)
     assert options.DATA_SETS.split(", ") == list(CATALOGUE)
     assert f"({', '.join(NAMES)};" in options.DATA
+    assert options.POINT_PRESETS.split(", ") == list(POINT_PRESETS)
+    assert options.SHAPES.split(", ") == sorted(SHAPE_SUFFIXES)
+    assert f"for shapes {', '.join(SHAPE_NAMES)}, or" in options.DATA
 
 
 def test_help_shows_the_defaults_of_a_training():
@@ -83,15 +89,15 @@ def test_help_shows_the_defaults_of_a_training():
         if isinstance(parameter.show_default, str)
     }
     assert shown == {
-        "preset": DEFAULTS.model.preset,
+        "preset": f"{DEFAULTS.model.preset}, for shapes {SHAPE_DEFAULTS.model.preset}",
         "out": "runs/DATA-PRESET",
         "minutes": f"as many as help, at most {DEFAULTS.budget.up_to_minutes:g}",
         "seed": str(DEFAULTS.seed),
-        "batch": str(DEFAULTS.batch),
-        "rate": str(DEFAULTS.optimiser.rate),
+        "batch": f"{DEFAULTS.batch}, for shapes {SHAPE_DEFAULTS.batch}",
+        "rate": f"{DEFAULTS.optimiser.rate}, for shapes {SHAPE_DEFAULTS.optimiser.rate}",
         "schedule": DEFAULTS.optimiser.schedule,
-        "decay": str(DEFAULTS.optimiser.weight_decay),
-        "clip": "no clipping",
+        "decay": f"{DEFAULTS.optimiser.weight_decay}, for shapes {SHAPE_DEFAULTS.optimiser.weight_decay}",
+        "clip": f"no clipping, for shapes {SHAPE_DEFAULTS.optimiser.clip}",
         "consistency": str(DEFAULTS.objective.consistency),
         "spread": str(DEFAULTS.objective.spread),
         "reconstruction": str(DEFAULTS.objective.reconstruction),
@@ -101,3 +107,8 @@ def test_help_shows_the_defaults_of_a_training():
         "save_every": str(DEFAULTS.intervals.checkpoint_seconds / 60),
     }
     assert DEFAULTS.optimiser.clip is None
+    for part in ("consistency", "spread"):
+        assert getattr(DEFAULTS.objective, part) == getattr(SHAPE_DEFAULTS.objective, part)
+    assert DEFAULTS.intervals == SHAPE_DEFAULTS.intervals
+    assert DEFAULTS.budget == SHAPE_DEFAULTS.budget
+    assert DEFAULTS.optimiser.schedule == SHAPE_DEFAULTS.optimiser.schedule

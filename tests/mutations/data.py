@@ -4,7 +4,7 @@ from mutations.mutant import mutants_of
 
 MUTANTS = (
     *mutants_of(
-        "src/equicaps/data/folder.py",
+        "src/equicaps/data/division.py",
         ("data/test_folder.py",),
         (
             "test images in training",
@@ -20,6 +20,10 @@ MUTANTS = (
         ("division by the place of the folder", "_drawn(seed, _shown(file, root))", "_drawn(seed, file)"),
         ("copies of test images stay in training", "for part in reversed(parts):", "for part in parts:"),
         ("classes not sorted", "for entry in sorted(folder.iterdir())", "for entry in folder.iterdir()"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/folder.py",
+        ("data/test_folder.py",),
         (
             "size of the shorter sides",
             "median_low(sorted(map(max, of_each(image_size",
@@ -47,18 +51,46 @@ MUTANTS = (
             "not all(math.isfinite(value) for value in self.value_range()):",
             "any(math.isinf(value) for value in self.value_range()):",
         ),
-        (
-            "a label too many",
-            "int(self.labels.max()) < len(self.classes)",
-            "int(self.labels.max()) <= len(self.classes)",
-        ),
-        (
-            "the first images for some images",
-            "self.take(bounds[:-1] + (drawn * bounds.diff()).long())",
-            "self.take(slice(count))",
-        ),
         ("angles of other images", "None if self.angles is None else self.angles[which]", "self.angles"),
         ("balanced classes of different sizes", "max(1, size)))[:wanted]", "max(1, size)))"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/labelled.py",
+        ("data/test_dataset.py", "data/test_shapes.py"),
+        ("a label too many", "int(labels.max()) < len(classes)", "int(labels.max()) <= len(classes)"),
+        (
+            "the first images for some images",
+            "bounds[:-1] + (drawn * bounds.diff()).long()",
+            "torch.arange(count)",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/data/surfaces.py",
+        ("data/test_surfaces.py",),
+        (
+            "triangles equally likely",
+            "triangle_areas(triangles).cumsum(0)",
+            "triangle_areas(triangles).sign().cumsum(0)",
+        ),
+        ("points crowd at a corner of a triangle", "far = far.sqrt()", "far = far * 1"),
+        ("points of voxels inside them", "across.scatter_(1, chosen[:, 3:].long(), 0.0)", "pass"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/centring.py",
+        ("data/test_centring.py",),
+        ("the centre of corners for that of the area", "if areas.sum() > 0:", "if areas.sum() < 0:"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/shape_files.py",
+        ("data/test_shape_files.py",),
+        ("truncated meshes accepted", "if faces < expected:", "if faces < 0:"),
+        ("shapes with NaN accepted", "wrong = ~np.isfinite(found)", "wrong = np.isinf(found)"),
+        ("pickles in arrays opened", 'mmap_mode="r", allow_pickle=False', "allow_pickle=True"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/modelnet10.py",
+        ("data/test_modelnet10.py",),
+        ("checksum of ModelNet10 not compared", "if found != SHA256:", "if not found:"),
     ),
     *mutants_of(
         "src/equicaps/data/dataset.py",

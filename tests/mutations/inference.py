@@ -29,7 +29,7 @@ MUTANTS = (
             "inference/test_model.py::test_what_is_not_finite_is_no_answer",
             "inference/test_model.py::test_every_part_of_an_answer_must_be_finite",
         ),
-        ("answers that are not finite", "_check_finite(output)\n        layers", "layers"),
+        ("answers that are not finite", "check_finite(output)\n        layers", "layers"),
         ("poses that are not finite", "for values in output[:3]", "for values in output[:2]"),
     ),
     *mutants_of(
@@ -97,7 +97,7 @@ MUTANTS = (
             "torch.stack(differences).amax(0)",
             "torch.stack(differences).nan_to_num().amax(0)",
         ),
-        ("changed labels of the first batch not counted", "if number >= len(sizes):", "if number > len(sizes):"),
+        ("changed labels of the first batch not counted", "if number >= repeated:", "if number > repeated:"),
         ("only the first batch compared", "*images.split(batch)]", "*images.split(batch)[:1]]"),
         (
             "export compared on upright images",

@@ -17,7 +17,7 @@ MUTANTS = mutants_of(
     ("margins of the objective ignored", "spread_margin(progress, *self.margin)", "spread_margin(progress)"),
     ("label smoothing ignored", "labels, label_smoothing=smoothing)", "labels)"),
     ("absolute instead of squared reconstruction error", "F.mse_loss", "F.l1_loss"),
-    ("weight of the consistency loss ignored", "self.consistency * pose_consistency", "pose_consistency"),
+    ("weight of the consistency loss ignored", "self.consistency * differ", "differ"),
     (
         "consistency rotates the wrong way",
         "SO2().exp(torch.deg2rad(degrees).unsqueeze(-1)), first)",

@@ -357,12 +357,49 @@ MUTANTS: tuple[Mutant, ...] = (
         ("windows in the wrong places", "torch.argsort(kinds, stable=True)", "torch.arange(len(kinds)).flip(0)"),
     ),
     *mutants_of(
-        "src/equicaps/nn/spatial_capsules.py",
+        "src/equicaps/nn/trainable_sigma.py",
         ("nn/test_spatial_capsules.py",),
         (
             "calibration off centre",
             "beta.fill_(spread / deviation.item() * distances.mean().item())",
             "beta.fill_(spread / deviation.item())",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/functional/steering.py",
+        ("functional/test_steering.py", "nn/test_steered_capsules.py"),
+        ("left-handed frames", "e1[1] * e2[2] - e1[2] * e2[1]", "e1[2] * e2[1] - e1[1] * e2[2]"),
+        (
+            "second column not orthogonal",
+            "torch.addcmul(b, along, e, value=-1)",
+            "torch.addcmul(b, along, e, value=-0.5)",
+        ),
+        (
+            "frames transposed",
+            "column[d] for d in range(3) for column in frame",
+            "plane for column in frame for plane in column",
+        ),
+    ),
+    *mutants_of(
+        "src/equicaps/functional/point_choice.py",
+        ("functional/test_point_choice.py",),
+        ("choice without fading", "smooth_step((best[:, :count] - cut) / rim)", "torch.ones_like(best[:, :count])"),
+        ("padding chosen", "scores = weights * (1", "scores = (1"),
+    ),
+    *mutants_of(
+        "src/equicaps/functional/local_moments.c",
+        ("functional/test_local_moments.py",),
+        ("neighbours skipped", "if (!any_(g > zero)) continue;", "if (!any_(g > zero * j)) break;"),
+        ("wrong binomials", "{1, 5, 10, 10, 5}", "{1, 5, 10, 5, 5}"),
+    ),
+    *mutants_of(
+        "src/equicaps/functional/point_moments.py",
+        ("functional/test_point_moments.py",),
+        ("moments not shifted", "moment - place * zeroth for", "moment for"),
+        (
+            "rows of poses taken for columns",
+            "planes.unflatten(0, (3, 3)).transpose(1, 2)",
+            "planes.unflatten(0, (3, 3)).transpose(0, 1).transpose(1, 2)",
         ),
     ),
     *mutants_of(

@@ -6,7 +6,7 @@ MUTANTS = (
     *mutants_of(
         "src/equicaps/training/fingerprint.py",
         ("training/test_resume.py",),
-        ("other images not noticed", "_checksum(image.tobytes())", "_checksum(image.tobytes()[:8])"),
+        ("other images not noticed", "[_checksum(content) for", "[_checksum(content[:8]) for"),
         ("another order not noticed", '"order": _checksum("".join(each)', '"order": _checksum("".join(sorted(each))'),
         ("other labels not noticed", "data.labels.long().cpu().numpy().tobytes()", "b''"),
     ),
@@ -108,8 +108,8 @@ MUTANTS = (
         ("evaluations one step late", "> (step - 1) * count // steps", ">= (step - 1) * count // steps"),
         (
             "weights exported that are not averaged",
-            "self.folder / MODEL, trainer.best",
-            "self.folder / MODEL, trainer.network",
+            "network = trainer.best.eval()",
+            "network = trainer.network.eval()",
         ),
         (
             "lock of the folder not taken",

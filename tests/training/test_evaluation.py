@@ -2,14 +2,12 @@
 
 import pytest
 import torch
-from small_training import ROTATED, config, digits, network
+from small_training import config, digits, network
 
 from equicaps.models.output import CapsOutput
 from equicaps.training import AnyAngle, AsTheyAre, Intervals, LookOnce, zeros
-from equicaps.training import loop as module
-from equicaps.training.distributed import World
+from equicaps.training.about import about_images
 from equicaps.training.evaluation import evaluate
-from equicaps.training.trainer import Trainer
 
 
 def in_the_order_of_classes(count=30):
@@ -40,14 +38,17 @@ def test_a_part_of_a_set_in_the_order_of_its_classes_has_all_of_them(protocol):
     assert evaluation(FirstClass(), None)["images"] == 30
 
 
-def test_the_zeros_of_all_classes_are_measured(tmp_path, monkeypatch):
+def test_the_zeros_of_all_classes_are_measured(monkeypatch):
     seen = []
-    monkeypatch.setattr(zeros, "class_zeros", lambda net, images, labels, classes: seen.append(labels) or [0.0])
+    monkeypatch.setattr(
+        zeros, "class_zeros", lambda net, images, labels, classes: seen.append(labels) or [0.0] * classes
+    )
     data = in_the_order_of_classes()
     few = config(2, intervals=Intervals(evaluation_images=6))
-    trainer = Trainer(few, network(), data, ROTATED, World(torch.device("cpu")))
-    module._Run(trainer, tmp_path, None, None, None)._zeros()
+    found = about_images(network(), few, data, None, {"classes": data.classes, "figures": {}, "config": few.to_dict()})
     assert [labels.tolist() for labels in seen] == [[0, 0, 1, 1, 2, 2]]
+    assert found["zeros"] == [0.0] * 3
+    assert found["frame"] == max(data.images.shape[-2:])
 
 
 def spots(count):

@@ -8,23 +8,30 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from equicaps.cli.audit_shapes import audit_shapes
 from equicaps.cli.progress import reading_bar
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import new_file, show_json, write
 from equicaps.data.by_name import load_test_split
 from equicaps.drawing import plot_certificate, require_plots
-from equicaps.errors import MissingPackageError
-from equicaps.inference import load
-from equicaps.inference.audit import Certificate
+from equicaps.errors import MissingPackageError, UsageError
+from equicaps.inference import PointModel, load
+from equicaps.inference.audit import STEP, Certificate
 from equicaps.inference.audit import audit as measure
 from equicaps.metrics import Exactness
 
 
 def audit(checkpoint: str, data: str, images: int, step: int, out: Path | None, force: bool, as_json: bool) -> None:
-    """Measure a model on images, write and print what was found; fails if the exact part does not hold."""
+    """Measure a model on images or shapes, write and print what was found; fails if the exact part does not hold."""
     console = Console(stderr=True)
     with settings_reported(console):
         model = load(checkpoint)
+        if isinstance(model, PointModel) and step != STEP:
+            raise UsageError("--step is for images, but the model takes shapes, which are rotated at random.")
+    if isinstance(model, PointModel):
+        audit_shapes(console, model, data, images, out, force, as_json)
+        return
+    with settings_reported(console):
         with reading_bar(console) as watch:
             chosen = load_test_split(data, model.format, watch=watch).some(images)
         targets = [new_file(out / name, force=force) for name in ("audit.json", "audit.png")] if out else []

@@ -7,7 +7,7 @@ from equicaps.cli.reporting import reported, settings_reported
 from equicaps.cli.terminal import show_json
 from equicaps.data import embedded_digits
 from equicaps.errors import MissingPackageError
-from equicaps.inference import Card, PoseModel, load
+from equicaps.inference import Card, PoseModel, load_image_model
 from equicaps.inference.export import rotated_images
 from equicaps.inference.speed import measure
 from equicaps.models import PRESETS, Architecture
@@ -18,7 +18,7 @@ def bench(model: str, batch: int, seconds: float, onnx: bool, as_json: bool) -> 
     """Measure the speed of a model, or of a preset with random weights."""
     console = Console(stderr=True)
     with settings_reported(console):
-        trained = _untrained(model) if model in PRESETS else load(model)
+        trained = _untrained(model) if model in PRESETS else load_image_model(model)
         images = rotated_images(trained, embedded_digits("test").take(slice(0, batch)))
     with reported(console), console.status("") as status:
         try:

@@ -10,10 +10,16 @@ from rich.console import Console
 from equicaps.cli.progress import reading_bar
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import new_file, show_json, write
-from equicaps.data import Dataset
+from equicaps.data import Dataset, Shapes, solid_shapes
 from equicaps.data.by_name import load_test_split
-from equicaps.inference import load
+from equicaps.data.reduced import Watch
+from equicaps.data.shapes_by_name import load_test_shapes
+from equicaps.inference import PointModel, load
 from equicaps.inference.export import ALLOWED, Comparison, export_model
+from equicaps.inference.point_export import export_points, fewest_points
+
+SOLIDS = 50
+"""How many generated solids a model of shapes is compared on, if no data are named."""
 
 
 def export(
@@ -30,10 +36,18 @@ def export(
     with settings_reported(console):
         model = load(checkpoint)
         with reading_bar(console) as watch:
-            chosen = load_test_split(data, model.format, watch=watch).some(images)
+            if isinstance(model, PointModel):
+                chosen: Dataset | Shapes = shapes_for(data, images, watch)
+            else:
+                chosen = load_test_split(data, model.format, watch=watch).some(images)
         target = new_file(out or Path(f"{model.card.name}{'.onnx' if to == 'onnx' else '.pt2'}"), force=force)
     with reported(console), console.status("exporting"):
-        content, comparison = export_model(model, to, chosen)
+        if isinstance(model, PointModel):
+            assert isinstance(chosen, Shapes)
+            content, comparison = export_points(model, to, chosen)
+        else:
+            assert isinstance(chosen, Dataset)
+            content, comparison = export_model(model, to, chosen)
         if comparison.holds:
             write(target, content)
     if as_json:
@@ -47,15 +61,22 @@ def export(
             console, f"the exported program differs from the network by more than {ALLOWED:g} and its rounding.", FAILED
         )
     if not as_json:
-        typer.echo(f"{target}: {len(content):,} bytes, any batch size")
+        fewest = f", {fewest_points(model.network)} points or more" if isinstance(model, PointModel) else ""
+        typer.echo(f"{target}: {len(content):,} bytes, any batch size{fewest}")
 
 
-def _show(found: Comparison, data: Dataset, classes: tuple[str, ...]) -> None:
+def shapes_for(data: str, count: int, watch: Watch) -> Shapes:
+    """The shapes to compare on; solids if the data are those that stand for images by default."""
+    return solid_shapes(min(count, SOLIDS)) if data == "digits" else load_test_shapes(data, watch=watch).some(count)
+
+
+def _show(found: Comparison, data: Dataset | Shapes, classes: tuple[str, ...]) -> None:
+    kind = "shapes" if isinstance(data, Shapes) else "images"
     typer.echo(
-        f"{found.images:,} rotated images of {data.name}, program against network: {found.labels_changed} labels "
+        f"{found.images:,} rotated {kind} of {data.name}, program against network: {found.labels_changed} labels "
         f"changed; largest differences: scores {found.scores:.1e} of the largest, agreements {found.agreements:.1e}, "
         f"pose of the predicted class {found.poses:.1e} (of any class {found.all_poses:.1e})"
     )
     typer.echo(f"against the network computed in float64: scores {found.precise[0]:.1e}, poses {found.precise[1]:.1e}")
     if data.classes != classes:
-        typer.echo("these images are not of the model's classes; --data FOLDER compares on images that are")
+        typer.echo(f"these {kind} are not of the model's classes; --data FOLDER compares on {kind} that are")

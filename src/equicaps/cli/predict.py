@@ -10,14 +10,15 @@ from rich.progress import track
 from rich.table import Table
 
 from equicaps._checks import printable
+from equicaps.cli.predict_shapes import predict_shapes, write_shape_answers
 from equicaps.cli.predict_to_file import Request, write_answers
-from equicaps.cli.reporting import failures_reported, note_inverted, reported, settings_reported
-from equicaps.cli.terminal import new_file, show_json, write
+from equicaps.cli.reporting import failures_reported, note_inverted, refuse_shapes, reported, settings_reported
+from equicaps.cli.terminal import picture_files, show_json, write
 from equicaps.drawing import draw_pose
 from equicaps.errors import UsageError
 from equicaps.images.decode import find_images, is_remote, open_image
 from equicaps.images.pictures import encoded
-from equicaps.inference import Answer, Card, load
+from equicaps.inference import Answer, Card, PointModel, load
 from equicaps.inference.model import WORKERS
 from equicaps.inference.prediction import Failure, format_angle
 
@@ -33,7 +34,7 @@ def predict(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Print the answer for every image, and draw it where asked to; or write the answers into a file."""
+    """Print the answer for every image or shape, and draw it where asked to; or write the answers into a file."""
     console = Console(stderr=True)
     if out is not None:
         with settings_reported(console):
@@ -41,15 +42,26 @@ def predict(
                 raise UsageError("--save draws a picture of every image, and --out is for many images: choose one.")
             request = Request(images, out, workers, engine, address, force)
             trained = load(model)
-        write_answers(console, trained, request, as_json)
+            if not isinstance(trained, PointModel):
+                refuse_shapes(images, trained)
+        if isinstance(trained, PointModel):
+            write_shape_answers(console, trained, request, as_json)
+        else:
+            write_answers(console, trained, request, as_json)
         return
     with settings_reported(console):
         if engine != "local" or address is not None:
             raise UsageError("--engine and --address are for answers in a file: add --out answers.csv.")
         if remote := next(filter(is_remote, images), None):
             raise UsageError(f"{remote} is read with --out only: add --out answers.csv.")
-        trained, files = load(model), find_images(list(map(Path, images)))
-        targets = _targets(files, save) if save else {}
+        trained = load(model)
+    if isinstance(trained, PointModel):
+        predict_shapes(console, trained, list(map(Path, images)), save, as_json)
+        return
+    with settings_reported(console):
+        refuse_shapes(images, trained)
+        files = find_images(list(map(Path, images)))
+        targets = picture_files(files, save) if save else {}
     rows: list[tuple[Path, Answer]] = []
     failures: list[tuple[Path, Failure]] = []
     answers = trained.predict_files(files, workers=workers or WORKERS)
@@ -74,18 +86,6 @@ def predict(
         _show(rows, trained.card.convention)
     note_inverted(console, trained, sum(answer.inverted for _, answer in rows), len(rows))
     failures_reported(console, failures)
-
-
-def _targets(files: list[Path], folder: Path) -> dict[Path, Path]:
-    """Where the picture of each image goes; names that are taken are numbered."""
-    targets: dict[Path, Path] = {}
-    for file in files:
-        target, number = folder / f"{file.stem}-pose.png", 1
-        while target.exists() or target in targets.values():
-            number += 1
-            target = folder / f"{file.stem}-pose-{number}.png"
-        targets[file] = new_file(target, force=False, inputs=files)
-    return targets
 
 
 def _show(rows: list[tuple[Path, Answer]], convention: str) -> None:

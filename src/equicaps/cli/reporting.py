@@ -1,13 +1,14 @@
 """No stack trace for a user's mistake. Exit codes: 0 done, 1 failed or interrupted, 2 usage error."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import typer
 from rich.console import Console
 
 from equicaps._checks import printable
+from equicaps.data.shape_files import SHAPE_SUFFIXES
 from equicaps.errors import EquicapsError, UsageError
 from equicaps.images.background import BACKGROUNDS
 from equicaps.inference import PoseModel
@@ -48,6 +49,15 @@ def failures_reported(console: Console, failures: Sequence[tuple[Path, Failure]]
         say(console, f"error: {failure}" if named else f"error: {file}: {failure}")
     if failures:
         raise typer.Exit(FAILED)
+
+
+def refuse_shapes(paths: Iterable[Path | str], model: PoseModel) -> None:
+    """Raise if a file for a model that takes images is a shape, by its ending."""
+    for path in map(Path, paths):
+        if path.suffix.lower() in SHAPE_SUFFIXES and not path.is_dir():
+            raise UsageError(
+                f"{path} is a shape, but the model {model.card.name} takes images: name a model of shapes with --model."
+            )
 
 
 def note_inverted(console: Console, model: PoseModel, count: int, images: int) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.errors import FileError
-from equicaps.inference import SHIPPED, PoseModel, load
+from equicaps.inference import SHIPPED, PoseModel, load_image_model
 
 SWITCHED = ("digits", "digits-paper")
 """The shipped models between which the page can switch: our network and the paper's."""
@@ -19,7 +19,7 @@ def serve(model: str, port: int, show: bool) -> None:
     """Serve the page until Ctrl-C."""
     console = Console(stderr=True)
     with settings_reported(console):
-        trained = load(model)
+        trained = load_image_model(model)
     try:
         from equicaps.serve import Playground, interchangeable, listen, make_app, run
     except ImportError as error:
@@ -50,7 +50,7 @@ def _shipped(console: Console, *names: str) -> Iterator[PoseModel]:
     """Those of the shipped models that are there; a note names those that cannot be read."""
     for name in names:
         try:
-            yield load(name)
+            yield load_image_model(name)
         except FileError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 continue

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,53 @@ def new_file(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Path:
     if path.exists() and not force:
         raise UsageError(f"{path} already exists: choose another name, or replace it with --force.")
     return path
+
+
+def picture_files(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
+    """Where the picture of each input goes; names that are taken are numbered."""
+    targets: dict[Path, Path] = {}
+    for file in files:
+        target, number = folder / f"{file.stem}-pose.png", 1
+        while target.exists() or target in targets.values():
+            number += 1
+            target = folder / f"{file.stem}-pose-{number}.png"
+        targets[file] = new_file(target, force=False, inputs=files)
+    return targets
+
+
+def result_stems(files: Sequence[Path], inputs: Sequence[Path], out: Path, taken: Path) -> dict[Path, Path]:
+    """The path of each result without its suffix; subfolders of inputs are kept, and equal names numbered.
+
+    Args:
+        files: the files.
+        inputs: what was given: files, and folders of them.
+        out: the folder for the results.
+        taken: the name of another result.
+    """
+    folders = [folder for folder in inputs if folder.is_dir()]
+    targets: dict[Path, Path] = {}
+    seen: set[Path] = {taken.with_suffix("")}
+    for file in files:
+        inside = next((folder for folder in folders if file.is_relative_to(folder)), file.parent)
+        wanted = out / file.relative_to(inside).with_suffix("")
+        target, number = wanted, 1
+        while target in seen:
+            number += 1
+            target = wanted.with_name(f"{wanted.name}-{number}")
+        seen.add(target)
+        targets[file] = target
+    return targets
+
+
+def check_out(out: Path, inputs: Sequence[Path]) -> None:
+    """Refuse to write results among the inputs: they could overwrite them, and would be inputs the next time."""
+    if out.is_file():
+        raise UsageError(f"--out {out} is a file: name a folder.")
+    for given in inputs:
+        if same(given if given.is_dir() else given.parent, out):
+            raise UsageError(f"--out {out} is the folder of the inputs: choose another one.")
+        if given.is_dir() and out.resolve().is_relative_to(given.resolve()):
+            raise UsageError(f"--out {out} lies inside the input {given}: choose a folder outside it.")
 
 
 def write(path: Path, content: bytes) -> None:

@@ -1,6 +1,7 @@
 """``equicaps train``: train a network, and resume at any moment."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,18 +15,21 @@ from equicaps.cli.processes import first_process_reports, is_first, launch
 from equicaps.cli.progress import TrainingBar, describe, reading_bar
 from equicaps.cli.reporting import FAILED, reported, settings_reported
 from equicaps.cli.training_words import advise, describe_budget, describe_plan, show_confusion
-from equicaps.data import Dataset
+from equicaps.data import Dataset, Shapes
+from equicaps.data.shapes_by_name import holds_shapes
 from equicaps.errors import UsageError
 from equicaps.inference.model_files import MODEL
+from equicaps.models import POINT_PRESETS, Architecture
 from equicaps.training import Budget, Intervals, LookOnce, Result, TrainConfig
 from equicaps.training import train as run
 from equicaps.training.checkpoint import has_checkpoint, saved_config
 from equicaps.training.distributed import choose_device
 from equicaps.training.log import RESULT
 from equicaps.training.setup import Setup, image_side, set_up
+from equicaps.training.shape_setup import SHAPE_DEFAULTS, set_up_shapes
 
 DEFAULTS = TrainConfig(Budget(up_to_minutes=10.0), intervals=Intervals(evaluations=10, evaluation_images=500))
-"""The settings that no option changes."""
+"""The settings of a training on images that no option changes; those on shapes are ``SHAPE_DEFAULTS``."""
 
 
 @first_process_reports()
@@ -62,14 +66,24 @@ def train(
     """Train, or continue, and print the result."""
     console = Console(stderr=True, quiet=not is_first())
     with settings_reported(console):
-        out = out or Path("runs") / f"{Path(data).resolve().name}-{preset or DEFAULTS.model.preset}"
+        shapes = holds_shapes(data)
+        defaults = SHAPE_DEFAULTS if shapes else DEFAULTS
+        _check_kind(
+            data, shapes, preset,
+            {"--reconstruction": reconstruction, "--mirror": mirror, "--angles": angles, "--upright": upright or None,
+             "--balance": balance or None, "--size": size},
+        )  # fmt: skip
+        out = out or Path("runs") / f"{Path(data).resolve().name}-{preset or defaults.model.preset}"
         if has_checkpoint(out) and not resume:
             raise UsageError(
                 f"{out} already contains a training: continue it with --resume, or name a new folder with --out."
             )
         saved = saved_config(out) if resume else None
+        if saved is not None and isinstance(saved.model, Architecture) == shapes:
+            holds, trained = ("shapes", "images") if shapes else ("images", "shapes")
+            raise UsageError(f"{out} contains a training on {trained}, but {data} holds {holds}.")
         budget = {"minutes": minutes, "epochs": epochs, "steps": steps}
-        config = replace(saved or DEFAULTS, intervals=DEFAULTS.intervals, hardware=DEFAULTS.hardware).changed(
+        config = replace(saved or defaults, intervals=defaults.intervals, hardware=defaults.hardware).changed(
             {
                 "budget": budget if any(value is not None for value in budget.values()) else None,
                 "model.preset": preset,
@@ -90,8 +104,8 @@ def train(
                 "hardware.device": device,
             }
         )
-        if saved is None or size is not None:
-            config = config.changed({"model.image_size": image_side(data, config.model, size, config.budget)})
+        if not shapes and (saved is None or size is not None):
+            config = config.changed({"model.image_size": image_side(data, config.image_model, size, config.budget)})
         choose_device(config.hardware.device)
     if processes > 1:
         with reported(console):
@@ -101,10 +115,14 @@ def train(
                 console.show_cursor()  # a process that was killed has left it hidden
     with settings_reported(console), reading_bar(console) as watch:
         torch.manual_seed(config.seed)  # whatever a network may draw: the same seed, the same training
-        setup = set_up(data, config, balance=balance, angles=angles, watch=watch)
+        if shapes:
+            setup = set_up_shapes(data, config, watch=watch)
+        else:
+            setup = set_up(data, config, balance=balance, angles=angles, watch=watch)
     _describe(console, setup, out, size)
     watched = isinstance(setup.evaluation, LookOnce)
-    describe_later = partial(describe_plan, budget=setup.config.budget, watched=watched)
+    kind = "shape" if shapes else "image"
+    describe_later = partial(describe_plan, budget=setup.config.budget, watched=watched, kind=kind)
     with reported(console), TrainingBar(console, describe_later) as bar:
         result = run(
             setup.config, setup.data, setup.augmentation, folder=out, network=setup.network,
@@ -126,8 +144,9 @@ def _describe(console: Console, setup: Setup, out: Path, size: int | None) -> No
     if setup.data.note:
         _say(console, setup.data.note)
     config, images = setup.config, len(setup.data)
-    _say(console, describe_budget(config.budget, config.steps(images), config.batch, images))
-    if size not in (None, model.image_size):
+    kind = "shape" if isinstance(setup.data, Shapes) else "image"
+    _say(console, describe_budget(config.budget, config.steps(images), config.batch, images, kind=kind))
+    if isinstance(model, Architecture) and size not in (None, model.image_size):
         _say(
             console,
             f"--size {size} became {model.image_size}, the next side for which quarter turns map the blocks of "
@@ -135,18 +154,35 @@ def _describe(console: Console, setup: Setup, out: Path, size: int | None) -> No
         )
 
 
-def _report(console: Console, result: Result, data: Dataset, out: Path, *, as_json: bool) -> None:
+def _check_kind(data: str, shapes: bool, preset: str | None, for_images: Mapping[str, object]) -> None:
+    """Raise if the preset or an option does not suit what the data are."""
+    if not shapes:
+        if preset in POINT_PRESETS:
+            raise UsageError(f"the preset {preset!r} is for shapes, but {data} holds none, or more images than shapes.")
+        return
+    if given := [name for name, value in for_images.items() if value is not None]:
+        raise UsageError(
+            f"{' and '.join(given)} cannot be used with shapes, only with images, but {data} holds shapes."
+        )
+    if preset is not None and preset not in POINT_PRESETS:
+        raise UsageError(
+            f"{data} holds shapes, for which there are the presets {', '.join(POINT_PRESETS)}, but not {preset!r}."
+        )
+
+
+def _report(console: Console, result: Result, data: Dataset | Shapes, out: Path, *, as_json: bool) -> None:
     if not result.finished:
         _say(
             console,
             f"stopped after {result.step:,} steps; everything is saved. Continue with --resume --out {out}",
         )
         raise typer.Exit(FAILED)
+    kind = "shape" if isinstance(data, Shapes) else "image"
     _say(console, describe(result.figures))
     if result.confusion is not None:
-        show_confusion(console, result.confusion, data.classes)
+        show_confusion(console, result.confusion, data.classes, kind=kind)
     _say(console, f"model: {out / MODEL}")
-    if advice := advise(result, len(data)):
+    if advice := advise(result, len(data), kind=kind):
         _say(console, advice)
     if as_json:
         typer.echo(json.dumps(json.loads((out / RESULT).read_text())))

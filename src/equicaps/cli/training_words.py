@@ -20,29 +20,29 @@ CLASSES_IN_TABLE, WORST = 10, 5
 """A table for so many classes at most; otherwise the most frequent confusions."""
 
 
-def describe_budget(budget: Budget, steps: int | None, views_per_step: int, images: int) -> str:
+def describe_budget(budget: Budget, steps: int | None, views_per_step: int, images: int, *, kind: str = "image") -> str:
     """How long it will take at most, as far as it is known before the first step."""
     if steps is not None:
-        return f"each training image will be seen about {_times(steps * views_per_step / images)}"
+        return f"each training {kind} will be seen about {_times(steps * views_per_step / images)}"
     bound = f"takes at most {budget.most_minutes:g} CPU-minutes"
     return f"{bound}; the first steps measure how fast this machine is"
 
 
-def describe_plan(plan: Plan, budget: Budget, *, watched: bool) -> str:
+def describe_plan(plan: Plan, budget: Budget, *, watched: bool, kind: str = "image") -> str:
     """What was planned after the first steps."""
-    seen = f"each training image will be seen about {_times(plan.views_per_image)}"
+    seen = f"each training {kind} will be seen about {_times(plan.views_per_image)}"
     if budget.up_to_minutes is None:
         return f"in {budget.most_minutes:g} CPU-minutes {seen}"
     limit = "" if plan.is_enough else ", which is all that the time allows"
-    earlier = "; less if the validation images stop improving" if watched else ""
+    earlier = f"; less if the validation {kind}s stop improving" if watched else ""
     return f"plan: {seen}{limit}, in {plan.cpu_minutes:.1f} CPU-minutes{earlier}"
 
 
-def advise(result: Result, images: int) -> str:
+def advise(result: Result, images: int, *, kind: str = "image") -> str:
     """Whether a longer training would have helped; empty if nothing can be said."""
     found = result.outlook
     if found is None:
-        return _if_short(result, images)
+        return _if_short(result, images, kind)
     before, now, views = (
         f"{accuracy:.1f} %"
         for accuracy in (found.validation_accuracy_before, found.validation_accuracy, found.training_accuracy)
@@ -56,36 +56,38 @@ def advise(result: Result, images: int) -> str:
     if found.shortened:
         reason = f"the validation accuracy had stopped rising; it is {now} at the end (training views: {views})"
     elif found.rising:
-        reason = f"{views} of the last training views were classified correctly, and {now} of the validation images"
+        reason = f"{views} of the last training views were classified correctly, and {now} of the validation {kind}s"
     else:
         reason = (
             f"the validation accuracy has stopped rising ({before} before the last third, {now} at the end; training "
             f"views: {views})"
         )
     more = found.training_accuracy - found.validation_accuracy > MORE_IMAGES
-    return f"longer would hardly help: {reason}." + (" More training images would." if more else "")
+    return f"longer would hardly help: {reason}." + (f" More training {kind}s would." if more else "")
 
 
-def _if_short(result: Result, images: int) -> str:
+def _if_short(result: Result, images: int, kind: str) -> str:
     """Advice after a training that saw each image only a few times and does not classify even those correctly."""
     seen, accuracy = result.images / images, result.training_accuracy
     if accuracy is None or accuracy >= ENOUGH_ACCURACY or seen >= FEW_VIEWS:
         return ""
     minutes = math.ceil(result.cpu_minutes * FEW_VIEWS / seen)
     return (
-        f"note: this training was short: it saw each of its {images:,} images about {seen:.1f} times, and classified "
+        f"note: this training was short: it saw each of its {images:,} {kind}s about {seen:.1f} times, and classified "
         f"{accuracy:.0f} % of the last ones correctly. Train longer in a new folder, for example with "
-        f"--minutes {minutes}, or on smaller images with --size."
+        f"--minutes {minutes}{', or on smaller images with --size' if kind == 'image' else ''}."
     )
 
 
-def show_confusion(console: Console, counts: Sequence[Sequence[int]], classes: Sequence[str]) -> None:
+def show_confusion(
+    console: Console, counts: Sequence[Sequence[int]], classes: Sequence[str], *, kind: str = "image"
+) -> None:
     """A table of true classes and answers; the most frequent confusions if there are too many classes for one."""
     if len(classes) > CLASSES_IN_TABLE:
         if line := worst_confusions(counts, classes):
             say(console, line)
         return
-    say(console, "test images by true class (rows) and answer (columns):")
+    say(console, f"test {kind}s by true class (rows) and answer (columns):")
     table = Table()
     table.add_column("true class")
     for name in classes:

@@ -10,16 +10,19 @@ from rich.progress import track
 
 from equicaps._checks import printable
 from equicaps._files import create_folder
-from equicaps.cli.reporting import failures_reported, note_inverted, reported, settings_reported
-from equicaps.cli.terminal import new_file, same, show_json, write
+from equicaps.cli.reporting import failures_reported, note_inverted, refuse_shapes, reported, settings_reported
+from equicaps.cli.terminal import check_out, new_file, result_stems, show_json, write
+from equicaps.cli.upright_shapes import upright_shapes
 from equicaps.drawing import Pair, contact_sheet
 from equicaps.errors import UsageError
 from equicaps.images.decode import find_images, open_image
 from equicaps.images.pictures import LOSSLESS_SUFFIXES, encoded, rotate_back, suffix
-from equicaps.inference import Answer, PoseModel, load
+from equicaps.inference import Answer, PointModel, PoseModel, load
 from equicaps.inference.prediction import Failure, format_angle
 
 SHEET = "contact_sheet.png"
+TOLERANCE = 1.0
+"""The default of the option."""
 MOST = 60
 """Images on a contact sheet."""
 
@@ -44,13 +47,21 @@ def upright(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write every image rotated upright, and a contact sheet."""
+    """Write every image or shape rotated upright, and a contact sheet."""
     console = Console(stderr=True)
     with settings_reported(console):
-        trained, files = load(model), find_images(images)
-        _check_out(out, images)
+        trained = load(model)
+        check_out(out, images)
+        if isinstance(trained, PointModel) and (quarter_turns or expand or tolerance != TOLERANCE):
+            raise UsageError("--quarter-turns, --expand and --tolerance are for images, but the model takes shapes.")
+    if isinstance(trained, PointModel):
+        upright_shapes(console, trained, images, out, out / SHEET, force, as_json)
+        return
+    with settings_reported(console):
+        refuse_shapes(images, trained)
+        files = find_images(images)
         sheet = new_file(out / SHEET, force=force, inputs=files)
-        targets = _targets(files, images, out)
+        targets = result_stems(files, images, out, sheet)
         for stem in targets.values():
             for kind in LOSSLESS_SUFFIXES:
                 new_file(stem.with_name(stem.name + kind), force=force, inputs=files)
@@ -95,17 +106,6 @@ def _show(done: list[Rotated], out: Path, sheet: Path) -> None:
     )
 
 
-def _check_out(out: Path, inputs: list[Path]) -> None:
-    """Refuse to write results among the inputs: they could overwrite them, and would be inputs the next time."""
-    if out.is_file():
-        raise UsageError(f"--out {out} is a file: name a folder.")
-    for given in inputs:
-        if same(given if given.is_dir() else given.parent, out):
-            raise UsageError(f"--out {out} is the folder of the inputs: choose another one.")
-        if given.is_dir() and out.resolve().is_relative_to(given.resolve()):
-            raise UsageError(f"--out {out} lies inside the input {given}: choose a folder outside it.")
-
-
 def _rotate(
     file: Path, picture: Image, answer: Answer, stem: Path, tolerance: float, expand: bool
 ) -> tuple[Image, Rotated]:
@@ -115,23 +115,6 @@ def _rotate(
     after = rotate_back(picture, angle, tolerance=tolerance, expand=expand)
     target = stem.with_name(stem.name + suffix(after))
     return after, Rotated(file, target, answer, -quarters if lossless else -angle, lossless)
-
-
-def _targets(files: list[Path], inputs: list[Path], out: Path) -> dict[Path, Path]:
-    """The path of each result without its suffix; equal names are numbered."""
-    folders = [folder for folder in inputs if folder.is_dir()]
-    targets: dict[Path, Path] = {}
-    taken: set[Path] = {(out / SHEET).with_suffix("")}
-    for file in files:
-        inside = next((folder for folder in folders if file.is_relative_to(folder)), file.parent)
-        wanted = out / file.relative_to(inside).with_suffix("")
-        target, number = wanted, 1
-        while target in taken:
-            number += 1
-            target = wanted.with_name(f"{wanted.name}-{number}")
-        taken.add(target)
-        targets[file] = target
-    return targets
 
 
 def _small(picture: Image) -> Image:

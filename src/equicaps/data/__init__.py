@@ -1,4 +1,4 @@
-"""Data sets and where to find them; nothing here knows about networks."""
+"""Data sets of images and shapes, and where to find them; nothing here knows about networks."""
 
 from equicaps._cache import cache_folder
 from equicaps.data.affnist import load_affnist
@@ -8,11 +8,24 @@ from equicaps.data.folder import Splits, load_folder
 from equicaps.data.galaxies import load_galaxies
 from equicaps.data.mnist import load_mnist
 from equicaps.data.mnist_rot import load_mnist_rot
+from equicaps.data.modelnet10 import load_modelnet10
 from equicaps.data.regenerated import regenerate_affnist, regenerate_mnist_rot
+from equicaps.data.shape_files import read_shape
+from equicaps.data.shapes import Shapes, Surfaces
+from equicaps.data.shapes_folder import ShapeSplits, load_shapes_folder
+from equicaps.data.solids import solid_shapes
+from equicaps.data.surfaces import Cloud, Mesh, Surface, VoxelSurface
 
 __all__ = [
+    "Cloud",
     "Dataset",
+    "Mesh",
+    "ShapeSplits",
+    "Shapes",
     "Splits",
+    "Surface",
+    "Surfaces",
+    "VoxelSurface",
     "cache_folder",
     "embedded_digits",
     "load_affnist",
@@ -20,6 +33,10 @@ __all__ = [
     "load_galaxies",
     "load_mnist",
     "load_mnist_rot",
+    "load_modelnet10",
+    "load_shapes_folder",
+    "read_shape",
     "regenerate_affnist",
     "regenerate_mnist_rot",
+    "solid_shapes",
 ]

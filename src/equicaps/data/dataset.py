@@ -8,13 +8,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from equicaps.data.labelled import check_labels, held_places, spread_places
 from equicaps.errors import UsageError
 from equicaps.images.background import Background
 from equicaps.images.stored import StoredImages
 
 DIGITS = tuple("0123456789")
-FEWEST_TO_SHARE = 5
-"""A class with fewer images needs all of them for training."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,13 +40,7 @@ class Dataset:
     angles: Float[Tensor, " n"] | None = None
 
     def __post_init__(self) -> None:
-        if len(self.images) != len(self.labels):
-            raise UsageError(f"{self.name}: {len(self.images)} images, but {len(self.labels)} labels.")
-        if len(self.labels) and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.classes):
-            raise UsageError(
-                f"{self.name}: labels must be 0 to {len(self.classes) - 1} (there are {len(self.classes)} classes), "
-                f"but range from {int(self.labels.min())} to {int(self.labels.max())}."
-            )
+        check_labels(self.name, "images", len(self.images), self.labels, self.classes)
         if self.angles is not None:
             self._check_angles(self.angles)
         if isinstance(self.images, Tensor) and not all(math.isfinite(value) for value in self.value_range()):
@@ -97,16 +90,13 @@ class Dataset:
     def some(self, count: int | None) -> "Dataset":
         """At most ``count`` images, spread over the set and always the same ones; all of them for None.
 
-        One image is taken from each of ``count`` stretches of equal length, so that a set that is sorted by class shows
-        all of them. Its place within the stretch is drawn (seeded), so that a set whose classes alternate does, too.
+        They show all classes, whether the set is sorted by class or its classes alternate: see :func:`spread_places`.
         """
         if count is None or count >= len(self):
             return self
         if count < 1:
             raise ValueError(f"{self.name}: `count` must be at least 1, or None for all images, but is {count}.")
-        bounds = torch.arange(count + 1) * len(self) // count
-        drawn = torch.rand(count, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-        return self.take(bounds[:-1] + (drawn * bounds.diff()).long())
+        return self.take(spread_places(len(self), count))
 
     def some_of_each(self, count: int) -> "Dataset":
         """At most ``count`` images of each class, spread over them and always the same ones."""
@@ -117,17 +107,10 @@ class Dataset:
         """The set without about ``count`` images, and those, always the same ones.
 
         Every class gives its share, rounded down; if ``count`` is at least the number of classes, each gives at least
-        one image, except those with fewer than :data:`FEWEST_TO_SHARE`.
+        one image, except those with fewer than :data:`equicaps.data.labelled.FEWEST_TO_SHARE`.
         """
-        generator = torch.Generator().manual_seed(0)
-        held = torch.zeros(len(self), dtype=torch.bool)
-        for label in range(len(self.classes)):
-            places = (self.labels == label).nonzero().flatten()
-            share = count * len(places) // len(self)
-            if count >= len(self.classes) and len(places) >= FEWEST_TO_SHARE:
-                share = max(share, 1)
-            held[places[torch.randperm(len(places), generator=generator)[:share]]] = True
-        return self.take((~held).nonzero().flatten()), self.take(held.nonzero().flatten())
+        rest, held = held_places(self.labels, len(self.classes), count)
+        return self.take(rest), self.take(held)
 
     def class_sizes(self) -> list[int]:
         """The number of images of each class."""

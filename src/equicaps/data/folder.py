@@ -1,29 +1,28 @@
 """A user's own images, in one folder for each class or in a list."""
 
-import hashlib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median_low
 from typing import Literal, NamedTuple
 
 import torch
 
-from equicaps._checks import is_printable
 from equicaps.data.angles import Angles, angles_of_splits, merge_angles, read_angles
 from equicaps.data.damaged import of_each
 from equicaps.data.dataset import Dataset
+from equicaps.data.division import (
+    TEST_FRACTION,
+    Division,
+    Kind,
+    check_request,
+    divide,
+    divide_folder,
+    remark_on_ignored,
+)
 from equicaps.data.reduced import Side, Watch, reduced
 from equicaps.data.table import read_table
 from equicaps.errors import NotFoundError, UsageError
 from equicaps.images.background import background_of
-
-Files = Mapping[str, Sequence[Path]]
-"""The image files of every class."""
-
-
-TEST_FRACTION = 0.2
-"""The fraction of each class that is held out for testing, where no folder ``test`` says which."""
 
 
 class Splits(NamedTuple):
@@ -31,19 +30,6 @@ class Splits(NamedTuple):
 
     train: Dataset
     test: Dataset
-
-
-class _Division(NamedTuple):
-    """The files of both splits, how they were divided, remarks on them, and what was left out as a copy of which."""
-
-    parts: dict[str, Files]
-    how: str
-    remarks: list[str]
-    copies: dict[Path, Path]
-
-    def with_remarks(self, remarks: Sequence[str]) -> "_Division":
-        """The same with more remarks."""
-        return self._replace(remarks=[*self.remarks, *remarks])
 
 
 class Survey(NamedTuple):
@@ -109,12 +95,9 @@ def load_folder(
             f"{folder} is not a folder; expected a folder that contains a folder of images for each class, or a CSV "
             "file with the columns 'file' and 'label'."
         )
-    if not 0 < test_fraction < 1:
-        raise UsageError(f"load_folder: test_fraction must lie between 0 and 1, but is {test_fraction}.")
+    name = check_request("load_folder", folder, test_fraction)
     if size is not None and size < 1:
         raise UsageError(f"load_folder: size must be at least 1 pixel, but is {size}.")
-    if not is_printable(name := folder.resolve().name):
-        raise UsageError(f"the name of the folder {name!r} has characters that cannot be printed; rename it.")
     parts, how, remarks, copies = _division(folder, test_fraction, seed)
     classes = tuple(parts["train"])
     files = sorted({file for part in parts.values() for named in part.values() for file in named})
@@ -123,9 +106,8 @@ def load_folder(
     side = size or _median_side(files)
     found = reduced(folder, files, Side(channels, side, frame or side), watch)
     note, background = _note(found.sizes, side, found.images.shape[1]), background_of(found.brightnesses)
-    if ignored := 0 if is_table(folder) else _ignored(folder):
-        remarks.append(f"{ignored} files ignored that are not images")
-    note = "; ".join((note, *remarks, *said))
+    ignored = [] if is_table(folder) else remark_on_ignored(folder, _images())
+    note = "; ".join((note, *remarks, *ignored, *said))
     places, sets = {file: place for place, file in enumerate(files)}, []
     for part, named in parts.items():
         images = found.images.chosen([places[file] for file in lists[part]])
@@ -140,141 +122,23 @@ def _angles(folder: Path, given: str | Path | None) -> Angles:
     return merge_angles(map(read_angles, lists + ([] if given is None else [Path(given).expanduser()])))
 
 
-def _division(folder: Path, test_fraction: float, seed: int) -> _Division:
+def _division(folder: Path, test_fraction: float, seed: int) -> Division:
     if is_table(folder):
         table = read_table(folder)
-        divided = _divided(folder.parent, table.files, test_fraction, seed)
+        divided = divide(folder.parent, table.files, _images(), test_fraction, seed)
         return divided._replace(remarks=table.remarks + divided.remarks)
-    given = [name for name in ("train", "test") if (folder / name).is_dir()]
-    if given == ["test"]:
-        raise UsageError(
-            f"{folder} has a folder 'test', but no 'train'; add one, or put the classes into {folder} itself."
-        )
-    if len(given) == 2:
-        parts = {part: _classes(folder / part) for part in ("train", "test")}
-        if list(parts["train"]) != list(parts["test"]):
-            differing = sorted(set(parts["train"]) ^ set(parts["test"]))
-            raise UsageError(
-                f"{folder}: train and test must have the same classes, but differ in {', '.join(differing)}."
-            )
-        return _without_copies(folder, parts).with_remarks(_beside(folder, given))
-    root = folder / "train" if given else folder
-    return _divided(root, _classes(root), test_fraction, seed).with_remarks(_beside(folder, given) if given else [])
+    return divide_folder(folder, _images(), test_fraction, seed)
+
+
+def _images() -> Kind:
+    from equicaps.images.decode import IMAGE_SUFFIXES
+
+    return Kind("image", IMAGE_SUFFIXES)
 
 
 def is_table(path: Path) -> bool:
     """Whether this is a list of images."""
     return path.suffix.lower() == ".csv" and path.is_file()
-
-
-def _divided(root: Path, given: Files, test_fraction: float, seed: int) -> _Division:
-    """Each class divided by a hash of the files' names."""
-    whole = _without_copies(root, {"": given})
-    classes = whole.parts[""]
-    train, test = {}, {}
-    for name, files in classes.items():
-        if len(files) < 2:
-            raise UsageError(
-                f"{root.resolve().name}: the class {name!r} has one image; at least two different ones are needed, one "
-                "of them for the test set."
-            )
-        drawn = {file: _drawn(seed, _shown(file, root)) for file in files}
-        count = sum(value < test_fraction for value in drawn.values())
-        ordered = sorted(files, key=drawn.__getitem__)
-        count = min(max(1, count), len(files) - 1)
-        test[name], train[name] = sorted(ordered[:count]), sorted(ordered[count:])
-    how = f", about {test_fraction:.0%} of each class for test, seed {seed}"
-    return whole._replace(parts={"train": train, "test": test}, how=how)
-
-
-def _shown(file: Path, root: Path) -> Path:
-    """The path relative to the root, if the file lies below it."""
-    return file.relative_to(root) if file.is_relative_to(root) else file
-
-
-def _drawn(seed: int, path: Path) -> float:
-    """A number in [0, 1) that depends on the file's name alone, whatever other images come and go."""
-    digest = hashlib.sha256(f"{seed} {path.as_posix()}".encode(errors="surrogateescape")).digest()
-    return int.from_bytes(digest[:6], "big") / 2**48
-
-
-def _beside(folder: Path, parts: Sequence[str]) -> list[str]:
-    """A remark on each folder that is not read."""
-    others = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and _visible(entry, folder))
-    return [f"folder {name!r} beside {' and '.join(parts)} ignored" for name in others if name not in parts]
-
-
-def _classes(folder: Path) -> Files:
-    from equicaps.images.decode import IMAGE_SUFFIXES
-
-    classes = {
-        entry.name: sorted(file for file in _files(entry) if file.suffix.lower() in IMAGE_SUFFIXES)
-        for entry in sorted(folder.iterdir())
-        if entry.is_dir() and _visible(entry, folder)
-    }
-    if len(classes) < 2:
-        found = f"only {next(iter(classes))!r}" if classes else "none"
-        raise UsageError(f"{folder}: at least two classes are needed, each a folder of images; found {found}.")
-    for name, files in classes.items():
-        if not is_printable(name):
-            raise UsageError(f"{folder}: the folder {name!r} has characters that cannot be printed; rename it.")
-        if not files:
-            kinds = ", ".join(sorted(IMAGE_SUFFIXES))
-            raise UsageError(f"{folder / name} holds no image ({kinds}); add some or remove the folder.")
-    return classes
-
-
-def _without_copies(folder: Path, parts: dict[str, Files]) -> _Division:
-    """Each content once in a class, in the last split that has it, and remarks on what was found."""
-    contents = _contents(file for files in parts.values() for named in files.values() for file in named)
-    kept: dict[str, dict[str, list[Path]]] = {part: {} for part in parts}
-    first: dict[object, tuple[str, Path]] = {}
-    copies: dict[Path, Path] = {}
-    contradictions = []
-    for name in next(iter(parts.values())):
-        seen: dict[object, Path] = {}
-        for part in reversed(parts):
-            kept[part][name] = []
-            for file in parts[part][name]:
-                if contents[file] in seen:
-                    copies[file] = seen[contents[file]]
-                    continue
-                seen[contents[file]] = file
-                kept[part][name].append(file)
-                other, same = first.setdefault(contents[file], (name, file))
-                if other != name:
-                    contradictions.append(f"{_shown(same, folder)} and {_shown(file, folder)}")
-            if not kept[part][name]:
-                raise UsageError(f"{folder / part / name} holds only copies of test images; add other images.")
-    remarks = [f"{len(copies)} copies left out"] if copies else []
-    if contradictions:
-        remarks.append(f"{len(contradictions)} files are the same in different classes, such as {contradictions[0]}")
-    return _Division(dict(kept), "", remarks, copies)
-
-
-def _contents(files: Iterable[Path]) -> dict[Path, object]:
-    """A key for each file, equal for equal bytes; only files of equal sizes are read."""
-    sizes = {file: file.stat().st_size for file in files}
-    often = Counter(sizes.values())
-    return {
-        file: (size, hashlib.sha256(file.read_bytes()).digest() if often[size] > 1 else b"")
-        for file, size in sizes.items()
-    }
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """All files below a folder that are neither hidden nor in a hidden folder."""
-    return (file for file in folder.rglob("*") if file.is_file() and _visible(file, folder))
-
-
-def _visible(path: Path, root: Path) -> bool:
-    return not any(part.startswith(".") for part in path.relative_to(root).parts)
-
-
-def _ignored(folder: Path) -> int:
-    from equicaps.images.decode import IMAGE_SUFFIXES
-
-    return sum(file.suffix.lower() not in IMAGE_SUFFIXES for file in _files(folder))
 
 
 def _median_side(files: Sequence[Path]) -> int:

@@ -5,6 +5,9 @@ from equicaps.functional.capsules import Capsules
 from equicaps.functional.image_poses import Taps, gradient_taps, image_poses
 from equicaps.functional.moment_routing import MomentRouting, moment_route
 from equicaps.functional.planar_routing import PlanarRouting, directions, planar_route
+from equicaps.functional.point_convolution import point_convolution
+from equicaps.functional.point_frames import PointPoses, point_frames
+from equicaps.functional.point_routing import Neighbours, nearest_neighbours, point_votes, route_points
 from equicaps.functional.routing import Agreement, Routing, route
 from equicaps.functional.sigma import Linear, Sigma, Sigmoid, Softmax
 from equicaps.functional.sparse_convolution import (
@@ -22,7 +25,9 @@ __all__ = [
     "Capsules",
     "Linear",
     "MomentRouting",
+    "Neighbours",
     "PlanarRouting",
+    "PointPoses",
     "Routing",
     "Sigma",
     "Sigmoid",
@@ -38,8 +43,13 @@ __all__ = [
     "image_poses",
     "mean_pose",
     "moment_route",
+    "nearest_neighbours",
     "planar_route",
+    "point_convolution",
+    "point_frames",
+    "point_votes",
     "route",
+    "route_points",
     "route_windows",
     "spline_basis",
     "spline_convolution",

@@ -80,8 +80,8 @@ class Certificate:
     @property
     def failures(self) -> list[str]:
         """What is not exact, each as a clause of a sentence."""
-        found = _changes(self.exact, "quarter turns")
-        found += _changes(self.exact_mirrored, "mirroring") if self.exact_mirrored else []
+        found = changes(self.exact, "quarter turns")
+        found += changes(self.exact_mirrored, "mirroring") if self.exact_mirrored else []
         for number, layer in enumerate(self.exact_layers, 1):
             if excess := [value for value in layer if not value < ALLOWED_IN_LAYERS]:  # NaN exceeds, too
                 found.append(f"layer {number} changes by {max(excess):.1e} (allowed {ALLOWED_IN_LAYERS:g})")
@@ -107,7 +107,7 @@ class Certificate:
 _WORDS = {"activations": "agreements"}
 
 
-def _changes(exact: Exactness, cause: str) -> list[str]:
+def changes(exact: Exactness, cause: str) -> list[str]:
     """What changes more than rounding explains, each as a clause of a sentence."""
     found = []
     if exact.predictions_changed:

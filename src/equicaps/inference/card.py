@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from equicaps._checks import is_printable
 from equicaps.images.background import BACKGROUNDS, Background
@@ -56,19 +56,13 @@ class Card:
     @classmethod
     def of(cls, name: str, content: Mapping[str, Any]) -> "Card":
         """Build the card from the content of a model file; ``name`` is used if the file states none."""
-        classes = tuple(map(str, content["classes"]))
-        names = ("name", "task", "command", "licence", "frame", "background", "convention")
-        texts = {key: content[key] for key in names if key in content}
         errors, symmetries = content.get("angle_errors"), content.get("symmetries")
         return cls(
-            **{"name": name, "task": f"classifies {len(classes)} classes and says how they are rotated", **texts},
-            data=str(content["data"]),
-            classes=classes,
-            zeros=tuple(map(float, content.get("zeros", (0.0,) * len(classes)))),
+            **common_fields(name, content),
+            **{key: content[key] for key in ("frame", "background") if key in content},
+            zeros=tuple(map(float, content.get("zeros", (0.0,) * len(content["classes"])))),
             angle_errors=None if errors is None else AngleErrors.of(errors),
             symmetries=None if symmetries is None else Symmetries.of(symmetries),
-            figures=dict(content["figures"]),
-            training=dict(content["config"]),
         )
 
     def __post_init__(self) -> None:
@@ -94,21 +88,58 @@ class Card:
             raise ValueError(
                 f"Card: background must be one of {', '.join(BACKGROUNDS)} or None, but is {self.background!r}."
             )
-        for name in ("name", "task", "data", "command", "licence", "convention"):
-            if not isinstance(getattr(self, name), str):
-                raise ValueError(f"Card: {name} must be a string, but is {getattr(self, name)!r}.")
-            _check_printable(name, getattr(self, name))
-        for name in self.classes:
-            _check_printable("the name of a class", name)
-        for name in self.figures:
-            _check_printable("the name of a figure", name)
-        if not self.name or self.name in (".", "..") or any(sign in self.name for sign in "/\\"):
-            raise ValueError(
-                f"Card: name must be a valid file name without folders, but is {self.name!r}. equicaps never writes "
-                "such names: do not trust this file."
-            )
-        if not all(isinstance(value, int | float) for value in self.figures.values()):
-            raise ValueError("Card: figures must be numbers.")
+        check_common(self)
+
+
+@runtime_checkable
+class CommonCard(Protocol):
+    """What the cards of all models have."""
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes."""
+
+    @property
+    def figures(self) -> dict[str, int | float]:
+        """Measured values."""
+
+
+def common_fields(name: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that all cards have, from the content of a model file."""
+    classes = tuple(map(str, content["classes"]))
+    texts = {key: content[key] for key in ("name", "task", "command", "licence", "convention") if key in content}
+    return {
+        "name": name,
+        "task": f"classifies {len(classes)} classes and says how they are rotated",
+        **texts,
+        "data": str(content["data"]),
+        "classes": classes,
+        "figures": dict(content["figures"]),
+        "training": dict(content["config"]),
+    }
+
+
+def check_common(card: CommonCard) -> None:
+    """Raise unless texts are texts that a terminal can show, the name is one of a file, and figures are numbers."""
+    for name in ("name", "task", "data", "command", "licence", "convention"):
+        if not isinstance(getattr(card, name), str):
+            raise ValueError(f"Card: {name} must be a string, but is {getattr(card, name)!r}.")
+        _check_printable(name, getattr(card, name))
+    for name in card.classes:
+        _check_printable("the name of a class", name)
+    for name in card.figures:
+        _check_printable("the name of a figure", name)
+    if not card.name or card.name in (".", "..") or any(sign in card.name for sign in "/\\"):
+        raise ValueError(
+            f"Card: name must be a valid file name without folders, but is {card.name!r}. equicaps never writes "
+            "such names: do not trust this file."
+        )
+    if not all(isinstance(value, int | float) for value in card.figures.values()):
+        raise ValueError("Card: figures must be numbers.")
 
 
 def _check_printable(what: str, text: str) -> None:

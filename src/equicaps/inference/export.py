@@ -12,9 +12,9 @@ import json
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -25,10 +25,11 @@ from torch.export import Dim, ExportedProgram
 from equicaps.data import Dataset
 from equicaps.errors import ExportError, MissingPackageError
 from equicaps.groups import SO2
+from equicaps.groups.base import Group
 from equicaps.images.rotation import rotate
 from equicaps.inference.card import Card
 from equicaps.inference.model import PoseModel, eval_mode
-from equicaps.models import GroupCapsNet
+from equicaps.models import CapsOutput, GroupCapsNet
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -113,8 +114,8 @@ def export_model(model: PoseModel, to: Literal["onnx", "torch"], data: Dataset) 
         content = to_onnx(network, notes_of(model.card))
         program = run_onnx(content)
     else:
-        exported = to_torch_export(network)
-        content, program = exported_bytes(exported), run_exported(exported)
+        made = to_torch_export(network)
+        content, program = exported_bytes(made), run_exported(made)
     return content, compare(network, program, rotated_images(model, data))
 
 
@@ -133,10 +134,14 @@ def to_torch_export(network: GroupCapsNet) -> ExportedProgram:
     config, side = network.body.config, network.image_size
     parameter = next(network.parameters())
     example = torch.zeros(2, config.in_channels, side, side, dtype=parameter.dtype, device=parameter.device)
-    with _explained("torch.export"), _quiet(), eval_mode(network), torch.no_grad():
-        return torch.export.export(
-            _ThreeOutputs(network).eval(), (example,), dynamic_shapes=({0: Dim("batch", min=1)},)
-        )
+    with eval_mode(network):
+        return exported(_ThreeOutputs(network).eval(), (example,), ({0: Dim("batch", min=1)},))
+
+
+def exported(module: nn.Module, examples: tuple[Tensor, ...], dynamic: Any) -> ExportedProgram:
+    """Export a module with three outputs, see :func:`to_torch_export`; ``dynamic`` says which axes may vary."""
+    with _explained("torch.export"), _quiet(), torch.no_grad():
+        return torch.export.export(module, examples, dynamic_shapes=dynamic)
 
 
 def to_onnx(network: GroupCapsNet, notes: dict[str, str] | None = None) -> bytes:
@@ -150,16 +155,24 @@ def to_onnx(network: GroupCapsNet, notes: dict[str, str] | None = None) -> bytes
         ExportError: if torch cannot export this network; the exporter's error is its cause.
     """
     _require("onnx", "onnxscript")
+    return onnx_content(to_torch_export(network), (INPUT,), notes)
+
+
+def onnx_content(
+    program: ExportedProgram, inputs: tuple[str, ...], notes: dict[str, str] | None, *, optimize: bool = True
+) -> bytes:
+    """An exported program as the content of an ONNX file, see :func:`to_onnx`; its optimisation may take long."""
+    _require("onnx", "onnxscript")
     import onnx
 
-    program = to_torch_export(network)
     with _explained("torch.onnx"), _quiet():
         made = torch.onnx.export(
-            program, dynamo=True, verbose=False, input_names=[INPUT], output_names=list(OUTPUTS)
+            program, dynamo=True, verbose=False, optimize=optimize, input_names=list(inputs),
+            output_names=list(OUTPUTS)
         )  # fmt: skip
     assert made is not None
     model = made.model_proto
-    for name, value in zip((INPUT, *OUTPUTS), (*model.graph.input, *model.graph.output), strict=True):
+    for name, value in zip((*inputs, *OUTPUTS), (*model.graph.input, *model.graph.output), strict=True):
         if value.name != name:  # pragma: no cover - guards against other versions of the exporter
             raise ExportError(f"torch.onnx must name a value {name!r}, but named it {value.name!r}.")
     onnx.helper.set_model_props(model, notes or {})
@@ -187,12 +200,14 @@ def open_session(model: bytes, *, threads: int = 1) -> "onnxruntime.InferenceSes
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def run_onnx(model: bytes) -> Program:
-    """Wrap the content of an ONNX file as a function of tensors."""
+def run_onnx(model: bytes, inputs: tuple[str, ...] = (INPUT,)) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
+    """Wrap the content of an ONNX file as a function of tensors, one for each input."""
     session = open_session(model)
 
-    def run(images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        answers = session.run(list(OUTPUTS), {INPUT: images.numpy()})
+    def run(*given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        answers = session.run(
+            list(OUTPUTS), {name: tensor.contiguous().numpy() for name, tensor in zip(inputs, given, strict=True)}
+        )
         scores, agreements, poses = (torch.from_numpy(np.asarray(answer)) for answer in answers)
         return scores, agreements, poses
 
@@ -220,17 +235,41 @@ def compare(
     network: GroupCapsNet, program: Program, images: Float[Tensor, "n channels height width"], *, batch: int = 250
 ) -> Comparison:
     """Compare a program's answers with the network's, at several batch sizes."""
-    sizes = [size for size in BATCHES if size <= len(images)]
-    parts = [*(images[:size] for size in sizes), *images.split(batch)]
-    changed, differences = 0, []
     with eval_mode(network):
         precise = copy.deepcopy(network).double()
+        sizes = [size for size in BATCHES if size <= len(images)]
+        parts = [*(images[:size] for size in sizes), *images.split(batch)]
+        return compare_parts(network.classify, precise.classify, program, parts, repeated=len(sizes), group=SO2())
+
+
+def compare_parts(
+    network: Callable[[Tensor], CapsOutput],
+    precise: Callable[[Tensor], CapsOutput],
+    program: Program,
+    parts: Sequence[Tensor],
+    *,
+    repeated: int,
+    group: Group,
+) -> Comparison:
+    """Compare a program's answers with those of a network, in float32 and in float64.
+
+    Args:
+        network: in float32.
+        precise: the same in float64.
+        program: what was made of it.
+        parts: batches of inputs, of any size.
+        repeated: how many of the first parts repeat inputs of later ones.
+        group: that of the poses.
+    """
+    changed, differences = 0, []
+    with torch.no_grad():
         for number, part in enumerate(parts):
-            theirs, ours, exact = program(part), network.classify(part), precise.classify(part.double())
+            theirs, ours, exact = program(part), network(part), precise(part.double())
             labels = ours.scores.argmax(-1)
-            if number >= len(sizes):  # the small batches repeat images
+            if number >= repeated:
                 changed += int((theirs[0].argmax(-1) != labels).sum())
-            poses, own = _pose_difference(theirs[2], ours.poses), _pose_difference(ours.poses.double(), exact.poses)
+            poses = _pose_difference(group, theirs[2], ours.poses)
+            own = _pose_difference(group, ours.poses.double(), exact.poses)
             of_labels = (torch.arange(len(part)), labels)
             parts_differ = (
                 ours.scores.abs(),
@@ -239,7 +278,7 @@ def compare(
                 poses[of_labels],
                 poses,
                 (theirs[0].double() - exact.scores).abs(),
-                _pose_difference(theirs[2].double(), exact.poses),
+                _pose_difference(group, theirs[2].double(), exact.poses),
                 (ours.scores.double() - exact.scores).abs(),
                 (ours.activations.double() - exact.activations).abs(),
                 own[of_labels],
@@ -250,12 +289,14 @@ def compare(
     size = largest or 1.0
     precision = (exact_scores / size, exact_poses)
     rounding = (own_rounding[0] / size, own_rounding[1], own_rounding[2])
-    return Comparison(len(images), changed, scores / size, agreements, answered, everywhere, precision, rounding)
+    return Comparison(
+        sum(map(len, parts[repeated:])), changed, scores / size, agreements, answered, everywhere, precision, rounding
+    )
 
 
-def _pose_difference(actual: Tensor, expected: Tensor) -> Tensor:
+def _pose_difference(group: Group, actual: Tensor, expected: Tensor) -> Tensor:
     """The largest difference of each pose's coordinates, 0 where the expected pose is undefined."""
-    defined = SO2().presence(expected) > 0.5
+    defined = group.presence(expected) > 0.5
     return (actual - expected).abs().amax(-1) * defined
 
 

@@ -171,9 +171,9 @@ class PoseModel(nn.Module):
         Raises:
             UnansweredError: if anything that the network has computed is not finite.
         """
-        output = output.map(_on_cpu)
-        _check_finite(output)
-        layers = [Capsules(*map(_on_cpu, layer)) for layer in layers]
+        output = output.map(on_cpu)
+        check_finite(output)
+        layers = [Capsules(*map(on_cpu, layer)) for layer in layers]
         confidence, labels = torch.softmax(output.scores, dim=-1).max(-1)
         poses = self.network.body.config.poses
         found = Prediction(labels, confidence, self.angles(output, labels), output, self.classes, poses)
@@ -229,18 +229,19 @@ class PoseModel(nn.Module):
         )
 
 
-def _check_finite(output: CapsOutput) -> None:
-    """Raise unless scores, agreements and poses of all images are finite."""
+def check_finite(output: CapsOutput, kind: str = "image") -> None:
+    """Raise unless scores, agreements and poses of all images, or of what ``kind`` says, are finite."""
     finite = torch.cat([values.isfinite().flatten(1) for values in output[:3]], 1).all(1)
     if not finite.all():
         first = int((~finite).nonzero()[0])
         raise UnansweredError(
-            f"the network has no answer for image {first + 1} of {len(finite)}: what it computes is not a finite "
+            f"the network has no answer for {kind} {first + 1} of {len(finite)}: what it computes is not a finite "
             "number, so its weights are damaged or far too large. Train it again."
         )
 
 
-def _on_cpu(tensor: Tensor) -> Tensor:
+def on_cpu(tensor: Tensor) -> Tensor:
+    """The values alone, in float32."""
     return tensor.detach().float().cpu()
 
 

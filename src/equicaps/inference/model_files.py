@@ -3,16 +3,18 @@
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 import torch
 from torch import Tensor
 
 from equicaps._tensor_files import read_tensors, write_tensors
-from equicaps.errors import DamagedFileError, FileError, NotFoundError
+from equicaps.errors import DamagedFileError, FileError, NotFoundError, UsageError
 from equicaps.inference.card import Card
 from equicaps.inference.model import PoseModel
-from equicaps.models import Architecture, GroupCapsNet
+from equicaps.inference.point_card import PointCard
+from equicaps.inference.point_model import PointModel
+from equicaps.models import POINT_PRESETS, Architecture, GroupCapsNet, PointArchitecture, PointCapsNet
 
 SHIPPED = ("digits", "digits-paper", "digits-upright", "digits-plain")
 """The models that come with the package."""
@@ -24,16 +26,27 @@ LARGEST_SIDE = 1024
 """Networks for larger images are refused, because the memory that they take does not depend on the size of the file."""
 
 
-def load(name: str | Path) -> PoseModel:
+Network = GroupCapsNet | PointCapsNet
+N = TypeVar("N", GroupCapsNet, PointCapsNet)
+
+
+@overload
+def load(name: Literal["digits", "digits-paper", "digits-upright", "digits-plain"]) -> PoseModel: ...
+@overload
+def load(name: str | Path) -> PoseModel | PointModel: ...
+def load(name: str | Path) -> PoseModel | PointModel:
     """Load a trained model: one of :data:`SHIPPED`, the ``model.safetensors`` of a training, or its folder.
 
-    ``model.predict(images)`` gives ``labels``, ``confidence`` and ``angles``; ``model.network`` is the
-    :class:`GroupCapsNet`, and ``model.card`` says what is known about it.
+    A training on images gives a :class:`PoseModel`: ``model.predict(images)`` has ``labels``, ``confidence`` and
+    ``angles``. A training on shapes gives a :class:`PointModel`: ``model.predict(points)`` has ``rotations`` instead of
+    angles. ``model.network`` is the network, and ``model.card`` says what is known about it.
     """
     path = _find(name)
-    network, content = read_model(path)
+    network, content = _read(path)
     stem = path.resolve().parent.name if path.name == MODEL else path.stem  # every training writes that name
     try:
+        if isinstance(network, PointCapsNet):
+            return PointModel(network, PointCard.of(stem, content))
         card = Card.of(stem, content)
         if card.frame > LARGEST_SIDE:
             raise ValueError(f"frame must be at most {LARGEST_SIDE} pixels, but is {card.frame}.")
@@ -42,8 +55,16 @@ def load(name: str | Path) -> PoseModel:
         raise FileError(f"{path} has a card that this equicaps cannot read: {_brief(error)}") from error
 
 
-def save_model(path: Path, network: GroupCapsNet, content: Mapping[str, Any]) -> None:
-    """Write a network's weights with its description, from which :meth:`Card.of` builds the card.
+def load_image_model(name: str | Path) -> PoseModel:
+    """Like :func:`load`, where only a model that takes images will do."""
+    model = load(name)
+    if isinstance(model, PointModel):
+        raise UsageError(f"{name} is a model of shapes, but one that takes images is needed here.")
+    return model
+
+
+def save_model(path: Path, network: Network, content: Mapping[str, Any]) -> None:
+    """Write a network's weights with its description, from which :meth:`Card.of` or :meth:`PointCard.of` builds a card.
 
     Decoders are stored in half precision, because no prediction depends on them.
 
@@ -51,7 +72,8 @@ def save_model(path: Path, network: GroupCapsNet, content: Mapping[str, Any]) ->
         path: the file to write.
         network: the trained network.
         content: the description: ``config`` (with the arguments of the architecture under ``model``), ``classes``,
-            ``data`` and ``figures``; everything else is optional.
+            ``data`` and ``figures``; of a network for shapes also ``points`` and ``uprights``. Everything else is
+            optional.
     """
     tensors = {
         key: value.half() if key.startswith("decoder.") else value for key, value in network.state_dict().items()
@@ -60,24 +82,38 @@ def save_model(path: Path, network: GroupCapsNet, content: Mapping[str, Any]) ->
 
 
 def read_model(path: Path | str) -> tuple[GroupCapsNet, dict[str, Any]]:
-    """Read a trained network, in eval mode, and the description that its file holds.
+    """Read a trained network for images, in eval mode, and the description that its file holds.
 
     The description is compared with the weights before anything of the size that it states is allocated.
 
     Raises:
         DamagedFileError: if the weights are not finite, or not those of the network that is described.
-        FileError: if this equicaps cannot build that network.
+        FileError: if this equicaps cannot build that network, or if it takes shapes.
     """
-    tensors, content = read_tensors(Path(path), "model")
+    network, content = _read(Path(path))
+    return _of_kind(GroupCapsNet, Path(path), network), content
+
+
+def read_point_model(path: Path | str) -> tuple[PointCapsNet, dict[str, Any]]:
+    """The same for a network that takes shapes."""
+    network, content = _read(Path(path))
+    return _of_kind(PointCapsNet, Path(path), network), content
+
+
+def _of_kind(kind: type[N], path: Path, network: Network) -> N:
+    if not isinstance(network, kind):
+        takes, wanted = ("shapes", "images") if kind is GroupCapsNet else ("images", "shapes")
+        raise FileError(f"{path} holds a network that takes {takes}; expected one that takes {wanted}.")
+    return network
+
+
+def _read(path: Path) -> tuple[Network, dict[str, Any]]:
+    tensors, content = read_tensors(path, "model")
     try:
-        architecture = Architecture(**content["config"]["model"])
-        if architecture.image_size > LARGEST_SIDE:
-            raise ValueError(
-                f"its images have a side of {architecture.image_size}, but at most {LARGEST_SIDE} is allowed."
-            )
+        architecture = _architecture(content["config"]["model"])
         with torch.device("meta"):
             planned = architecture.build(seed=0).state_dict()
-        _check_weights(Path(path), planned, tensors)
+        _check_weights(path, planned, tensors)
         network = architecture.build(seed=0)
         network.load_state_dict(tensors)
         count = len(content["classes"])
@@ -88,6 +124,16 @@ def read_model(path: Path | str) -> tuple[GroupCapsNet, dict[str, Any]]:
     if count != network.body.config.num_classes:
         raise FileError(f"{path} names {count} classes, but its network has {network.body.config.num_classes}.")
     return network.eval(), content
+
+
+def _architecture(model: Mapping[str, Any]) -> Architecture | PointArchitecture:
+    """What a description says: images have a size, and all that is not stated has a default."""
+    if "image_size" not in model and model.get("preset") in POINT_PRESETS:
+        return PointArchitecture(**model)
+    architecture = Architecture(**model)
+    if architecture.image_size > LARGEST_SIDE:
+        raise ValueError(f"its images have a side of {architecture.image_size}, but at most {LARGEST_SIDE} is allowed.")
+    return architecture
 
 
 def _brief(said: object) -> str:

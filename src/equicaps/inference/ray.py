@@ -17,7 +17,7 @@ from typing import Any
 from equicaps.errors import MissingPackageError, UsageError, WorkersError
 from equicaps.images.decode import is_remote
 from equicaps.inference.model import BATCH, PoseModel
-from equicaps.inference.model_files import load
+from equicaps.inference.model_files import load_image_model
 from equicaps.inference.rows import Row, as_row, columns, encodable, schema
 
 try:
@@ -54,7 +54,7 @@ class Predictor:
             import ray
 
             model = ray.get(model)
-        self.model = model if isinstance(model, PoseModel) else load(model)
+        self.model = model if isinstance(model, PoseModel) else load_image_model(model)
         self.column = column
 
     def __call__(self, batch: pyarrow.Table) -> pyarrow.Table:

@@ -37,8 +37,8 @@ def as_row(file: str, answer: Answer | Failure, classes: Sequence[str]) -> Row:
     if isinstance(answer, Failure):
         row["error"] = encodable(str(answer))
         return row
-    row |= {name: _finite(getattr(answer, name)) for name in OF_ANSWERS}
-    row |= {f"score_{name}": _finite(score) for name, score in answer.scores.items()}
+    row |= {name: finite(getattr(answer, name)) for name in OF_ANSWERS}
+    row |= {f"score_{name}": finite(score) for name, score in answer.scores.items()}
     return row
 
 
@@ -118,6 +118,6 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """Numbers that are not finite count as missing: JSON has none."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

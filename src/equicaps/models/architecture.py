@@ -6,6 +6,7 @@ import torch
 
 from equicaps.functional.steerable import Mirror
 from equicaps.models.network import GroupCapsNet, check_preset
+from equicaps.models.point_network import PointCapsNet, check_point_preset
 
 
 @dataclass(frozen=True)
@@ -31,3 +32,20 @@ class Architecture:
                 self.preset, num_classes=self.num_classes, in_channels=self.in_channels,
                 image_size=self.image_size, pad=self.pad, decoder=self.decoder, mirror=self.mirror,
             )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PointArchitecture:
+    """The arguments of :meth:`PointCapsNet.from_preset`."""
+
+    preset: str = "points"
+    num_classes: int = 10
+
+    def __post_init__(self) -> None:
+        check_point_preset(self.preset)
+
+    def build(self, seed: int) -> PointCapsNet:
+        """Build the network with seeded weights; torch's global generator stays unchanged."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return PointCapsNet.from_preset(self.preset, num_classes=self.num_classes)

@@ -17,8 +17,9 @@ class CapsOutput(NamedTuple):
     """Class scores before the softmax, from the convolutional part."""
     activations: Float[Tensor, "batch classes"]
     """The agreements of the class capsules, in [0, 1]."""
-    poses: Float[Tensor, "batch classes 2"]
-    """The rotation of each class as a unit vector, which is zero where the pose is undefined."""
+    poses: Float[Tensor, "batch classes d"]
+    """The rotation of each class, which is zero where the pose is undefined: a unit vector (2 coordinates) for images,
+    a 3x3 matrix, row by row (9), for shapes."""
     reconstruction: Float[Tensor, "batch channels height width"] | None = None
     """The decoded image, if the network has a decoder."""
 

@@ -4,6 +4,9 @@ from equicaps.nn.batch_norm import BatchNorm2d
 from equicaps.nn.group_capsules import GroupCapsules
 from equicaps.nn.image_poses import ImagePoses
 from equicaps.nn.kernels import HarmonicKernel, SplineKernel
+from equicaps.nn.point_capsules import PointCapsules
+from equicaps.nn.point_conv import PointConv
+from equicaps.nn.point_frames import PointFrames
 from equicaps.nn.pose_conv import PoseConv2d
 from equicaps.nn.spatial_capsules import SpatialCapsules2d
 from equicaps.nn.steerable_capsules import SteerableCapsules2d
@@ -14,6 +17,9 @@ __all__ = [
     "GroupCapsules",
     "HarmonicKernel",
     "ImagePoses",
+    "PointCapsules",
+    "PointConv",
+    "PointFrames",
     "PoseConv2d",
     "SpatialCapsules2d",
     "SplineKernel",

@@ -118,17 +118,8 @@ class SpatialCapsules2d(nn.Module):
             spread: s, the standard deviation of the argument of σ.
         """
         out = self(capsules)
-        if self.sigma.closed_form == "sigmoid":
-            alpha, beta = (self.trained_sigma.get_parameter(name) for name in ("alpha", "beta"))
-            defined = out.activations[self.group.presence(out.poses) == 1].cpu().double()
-            distances = (beta.item() - torch.logit(defined)) / alpha.item()  # what σ has made into these activations
-            distances = distances[distances.isfinite()]
-            deviation = distances.std() if len(distances) > 1 else distances.new_zeros(())
-            if 0 < deviation < torch.inf:
-                alpha.fill_(spread / deviation.item())
-                beta.fill_(spread / deviation.item() * distances.mean().item())
-                out = self(capsules)
-        return out
+        changed = self.trained_sigma.calibrate(out.activations[self.group.presence(out.poses) == 1], spread)
+        return self(capsules) if changed else out
 
     def votes(self, poses: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b y x m n d"]:
         """The votes of every window, its n = c·k inputs sorted by capsule, then by position in reading order."""

@@ -104,7 +104,8 @@ class TransformGenerator(nn.Module):
         self.per_capsule = per_capsule or linear
         self.emits_directions = isinstance(group, SO2) and not linear
         emitted = 2 if self.emits_directions else group.algebra_dim
-        self.first = nn.Linear(2 * in_capsules if self.per_capsule else 2, hidden, bias=not linear)
+        positions = in_capsules if self.per_capsule else 1
+        self.first = nn.Linear(group.point_dim * positions, hidden, bias=not linear)
         columns = hidden if linear else hidden + 1  # the last one is the bias
         self.weight = nn.Parameter(torch.empty(emitted, out_capsules, in_capsules, columns))
         self.reset_parameters()
@@ -129,7 +130,7 @@ class TransformGenerator(nn.Module):
         return hidden if self.linear else torch.nn.functional.pad(torch.relu(hidden), (0, 1), value=1.0)
 
     def forward(self, aligned: Float[Tensor, "*batch i"]) -> Float[Tensor, "*batch m n d"]:
-        """Group elements for aligned positions; i = 2, or 2n per capsule."""
+        """Group elements for aligned positions; i is the dimension of space, times n per capsule."""
         raw = torch.einsum("...f,emnf->...mne", self.features(aligned), self.weight)
         return directions(raw) if self.emits_directions else self.group.exp(raw)
 

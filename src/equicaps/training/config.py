@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from equicaps._checks import check_choice, check_not_negative
 from equicaps.losses import Objective
-from equicaps.models import Architecture, GroupCapsNet
+from equicaps.models import POINT_PRESETS, Architecture, GroupCapsNet, PointArchitecture, PointCapsNet
 
 C = TypeVar("C")
 Number = int | float
@@ -118,7 +118,7 @@ class TrainConfig:
     """All settings. A batch, over all processes, is ``batch`` views: ``views`` of each of ``batch / views`` images."""
 
     budget: Budget
-    model: Architecture = field(default_factory=Architecture)
+    model: Architecture | PointArchitecture = field(default_factory=Architecture)
     optimiser: Optimiser = field(default_factory=Optimiser)
     objective: Objective = field(default_factory=Objective)
     batch: int = 64
@@ -141,6 +141,13 @@ class TrainConfig:
             raise ValueError(f"`batch` must be a multiple of the {self.views} views, but is {self.batch}.")
 
     @property
+    def image_model(self) -> Architecture:
+        """``model``, in a training on images."""
+        if not isinstance(self.model, Architecture):
+            raise TypeError(f"{self.model.preset} is a network for points of space, which takes no images.")
+        return self.model
+
+    @property
     def images_per_step(self) -> int:
         """The number of different images in a batch."""
         return self.batch // self.views
@@ -153,9 +160,9 @@ class TrainConfig:
             return math.ceil(self.budget.epochs * images / self.images_per_step)
         return None
 
-    def network(self) -> GroupCapsNet:
+    def network(self) -> GroupCapsNet | PointCapsNet:
         """The network that ``model`` describes, initialised from ``seed``; it must suit the objective."""
-        if self.objective.reconstruction > 0 and not self.model.decoder:
+        if self.objective.reconstruction > 0 and not getattr(self.model, "decoder", False):
             raise ValueError(
                 f"the reconstruction loss (weight {self.objective.reconstruction}) needs a network with a decoder, but "
                 "`model.decoder` is off: use Architecture(decoder=True), or Objective(reconstruction=0)."
@@ -188,7 +195,8 @@ class TrainConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "TrainConfig":
         """The inverse of :meth:`to_dict`; also reads older files, in which ``hardware`` has a number of processes."""
-        parts = {"budget": Budget, "model": Architecture, "optimiser": Optimiser, "objective": Objective,
+        kind = PointArchitecture if values.get("model", {}).get("preset") in POINT_PRESETS else Architecture
+        parts = {"budget": Budget, "model": kind, "optimiser": Optimiser, "objective": Objective,
                  "intervals": Intervals, "hardware": Hardware}  # fmt: skip
         hardware = {name: value for name, value in values.get("hardware", {}).items() if name != "processes"}
         values = {**values, "hardware": hardware}

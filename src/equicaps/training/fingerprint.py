@@ -3,19 +3,16 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 
-import numpy as np
-from numpy.typing import NDArray
-
-from equicaps.data import Dataset
+from equicaps.data import Dataset, Shapes
 from equicaps.images.stored import StoredImages
 
 _WORDS = {"images": "the images", "order": "the order of the images", "labels": "the classes of the images",
           "angles": "the known angles", "classes": "the names of the classes"}  # fmt: skip
 
 
-def fingerprint(data: Dataset) -> dict[str, str]:
+def fingerprint(data: Dataset | Shapes) -> dict[str, str]:
     """Checksums of the images as they were prepared (in any order, and in theirs), labels, angles and class names."""
-    each = [_checksum(image.tobytes()) for image in _each(data)]
+    each = [_checksum(content) for content in _each(data)]
     angles = b"" if data.angles is None else data.angles.double().cpu().numpy().tobytes()
     return {
         "images": _checksum("".join(sorted(each)).encode()),
@@ -34,12 +31,14 @@ def what_differs(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     return " and ".join(_WORDS[name] for name in found)
 
 
-def _each(data: Dataset) -> Iterator[NDArray[np.generic]]:
-    """Each image as it is stored."""
-    if isinstance(data.images, StoredImages):
-        yield from (data.images.pixels[place] for place in data.images.places.tolist())
+def _each(data: Dataset | Shapes) -> Iterator[bytes]:
+    """Each image, or shape, as it is stored."""
+    if isinstance(data, Shapes):
+        yield from (surface.tobytes() for surface in data.surfaces)
+    elif isinstance(data.images, StoredImages):
+        yield from (data.images.pixels[place].tobytes() for place in data.images.places.tolist())
     else:
-        yield from (image.cpu().numpy() for image in data.images)
+        yield from (image.cpu().numpy().tobytes() for image in data.images)
 
 
 def _checksum(content: bytes) -> str:

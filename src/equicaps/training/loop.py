@@ -4,7 +4,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,11 @@ import torch
 from torch import nn
 
 from equicaps._files import lock_folder, prepare_folder
-from equicaps.data import Dataset
+from equicaps.data import Dataset, Shapes
 from equicaps.errors import UsageError
-from equicaps.images.preparation import square
-from equicaps.inference.angle_error import measure_errors
-from equicaps.inference.card import Card
-from equicaps.inference.model import PoseModel
 from equicaps.inference.model_files import MODEL, save_model
-from equicaps.inference.symmetry import find_symmetries
-from equicaps.models import GroupCapsNet
+from equicaps.models import GroupCapsNet, PointCapsNet
+from equicaps.training.about import about_images, about_shapes
 from equicaps.training.checkpoint import has_checkpoint, load_checkpoint, pack, save_checkpoint, unpack
 from equicaps.training.config import Number, TrainConfig
 from equicaps.training.distributed import join_world
@@ -33,11 +29,8 @@ from equicaps.training.progress import Progress, RecentSteps
 from equicaps.training.recipe import describe_augmentation, describe_data, differences, recipe
 from equicaps.training.sampler import Augment
 from equicaps.training.trainer import StepFigures, Trainer
-from equicaps.training.zeros import zeros_of
 
 Watch = Callable[[Progress], None]
-FEW, ENOUGH = 10, 50
-"""The number of training images of each class in which symmetries are looked for, at least and at most."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +63,7 @@ class Result:
 
 def train(
     config: TrainConfig,
-    data: Dataset,
+    data: Dataset | Shapes,
     augmentation: Augment,
     *,
     folder: Path | str,
@@ -266,35 +259,14 @@ class _Run:
         content = {**self._content(), **trainer.numbers(), "images_seen": trainer.images, "figures": result.figures,
                    "outlook": result.outlook and result.outlook._asdict(), "processes": self.world.size}  # fmt: skip
         write_result(self.folder, content)
-        if isinstance(trainer.best, GroupCapsNet):
-            card = {"data": self.data.name, "zeros": self._zeros(), "frame": self._frame(),
-                    "background": self.data.background}  # fmt: skip
-            content |= card
+        if isinstance(trainer.best, GroupCapsNet | PointCapsNet):
             content.pop("confusion", None)  # may be large
-            content |= self._symmetries(PoseModel(trainer.best, Card.of("model", content)))
-            content |= self._angle_errors(PoseModel(trainer.best, Card.of("model", content)))
-            save_model(self.folder / MODEL, trainer.best, content)
-
-    def _symmetries(self, model: PoseModel) -> dict[str, Any]:
-        """The classes that look the same after a part of a turn, according to some training images."""
-        share = (self.config.intervals.evaluation_images or len(self.data)) // len(self.data.classes)
-        some = self.data.some_of_each(min(max(share, FEW), ENOUGH))
-        found = find_symmetries(model, square(some.images[:]), some.labels, angles=some.angles)
-        return {} if found is None else {"symmetries": asdict(found)}
-
-    def _angle_errors(self, model: PoseModel) -> dict[str, Any]:
-        """How far angles are off on the validation images, if there are any."""
-        errors = None if self.validation is None else measure_errors(model, square(self.validation.images[:]))
-        return {} if errors is None else {"angle_errors": asdict(errors)}
-
-    def _frame(self) -> int:
-        """The side to which a prediction resizes images: that of the training images, once they are square."""
-        return max(self.data.images.shape[-2:])
-
-    def _zeros(self) -> list[float]:
-        """The angles that the network gives to upright images."""
-        size, limit = self.config.model.image_size, self.config.intervals.evaluation_images
-        return zeros_of(self.trainer.best.eval(), self.data, size=size, limit=limit)
+            network = trainer.best.eval()
+            if isinstance(self.data, Shapes):
+                content |= about_shapes(network, self.data)
+            else:
+                content |= about_images(network, self.config, self.data, self.validation, content)
+            save_model(self.folder / MODEL, network, content)
 
     def _content(self) -> dict[str, Any]:
         return {"config": self.config.to_dict(), "data": describe_data(self.data), "classes": list(self.data.classes),

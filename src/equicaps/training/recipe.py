@@ -4,17 +4,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from equicaps.data import Dataset
+from equicaps.data import Dataset, Shapes
 from equicaps.training.config import TrainConfig
 from equicaps.training.sampler import Augment
 
 
-def recipe(config: TrainConfig, data: Dataset, augmentation: Augment) -> dict[str, Any]:
+def recipe(config: TrainConfig, data: Dataset | Shapes, augmentation: Augment) -> dict[str, Any]:
     """The settings, data set and augmentation by name, in a form that JSON can hold."""
     return {**config.recipe(), "data": describe_data(data), "augmentation": describe_augmentation(augmentation)}
 
 
-def describe_data(data: Dataset) -> dict[str, Any]:
+def describe_data(data: Dataset | Shapes) -> dict[str, Any]:
     """The name and the size of a data set, and how many of its images have a known angle, if any has."""
     known = int(data.known_angles.sum())
     return {"name": data.name, "images": len(data), **({"known_angles": known} if known else {})}

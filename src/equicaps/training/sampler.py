@@ -6,17 +6,17 @@ and the sampler has no state but the number of the step.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from equicaps.data import Dataset
+from equicaps.data import Dataset, Shapes
 
-Augment = Callable[[Tensor, torch.Generator], tuple[Tensor, Tensor]]
-"""Maps images and a generator to views of them and the degrees by which each was rotated; runs on the CPU."""
+Augment = Callable[[Any, torch.Generator], tuple[Tensor, Tensor]]
+"""Maps images, or surfaces, and a generator to views of them and the degrees by which each was rotated; on the CPU."""
 
 _ORDER, _AUGMENTATION = 0, 1
 
@@ -24,7 +24,7 @@ _ORDER, _AUGMENTATION = 0, 1
 class Batch(NamedTuple):
     """Augmented views; with two views of each image, the halves of the batch show the same images."""
 
-    views: Float[Tensor, "batch channels height width"]
+    views: Float[Tensor, "batch channels height width"] | Float[Tensor, "batch n 3"]
     labels: Int[Tensor, " batch"]
     degrees: Float[Tensor, " batch"]
     angles: Float[Tensor, " batch"] | None = None
@@ -52,7 +52,7 @@ class Sampler:
         seed: of order and augmentation.
     """
 
-    def __init__(self, data: Dataset, augmentation: Augment, *, images: int, views: int, seed: int) -> None:
+    def __init__(self, data: Dataset | Shapes, augmentation: Augment, *, images: int, views: int, seed: int) -> None:
         self.data, self.augmentation = data, augmentation
         self.images, self.views, self.seed = images, views, seed
         self._permutation = lru_cache(maxsize=2)(self._draw_permutation)

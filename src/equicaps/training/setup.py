@@ -4,14 +4,15 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from equicaps.data import Dataset
+from equicaps.data import Dataset, Shapes
 from equicaps.data.by_name import NAMES, load_training_splits, survey
 from equicaps.data.reduced import Watch
 from equicaps.images import Augmentation
-from equicaps.models import PRESETS, Architecture, GroupCapsNet
+from equicaps.models import PRESETS, Architecture, GroupCapsNet, PointCapsNet
 from equicaps.models.sizes import legal_sizes
 from equicaps.training.config import Budget, TrainConfig
 from equicaps.training.evaluation import AnyAngle, Evaluation, LookOnce
+from equicaps.training.sampler import Augment
 
 PIXELS_PER_SECOND = 200 * 32**2
 """The pixels that one thread trains on in a second, with `steerable`, roughly: enough to choose a side in advance."""
@@ -30,9 +31,9 @@ class Setup:
     """The arguments of :func:`train`."""
 
     config: TrainConfig
-    data: Dataset
-    augmentation: Augmentation
-    network: GroupCapsNet
+    data: Dataset | Shapes
+    augmentation: Augment
+    network: GroupCapsNet | PointCapsNet
     evaluation: Evaluation
     validation: Dataset | None
 
@@ -54,7 +55,7 @@ def set_up(
         angles: a list of the known angles of some or all images of a folder.
         watch: is called while the images of a folder are decoded, see :func:`load_folder`.
     """
-    side = config.model.image_size
+    side = config.image_model.image_size
     training, held_out = load_training_splits(data, size=side, angles=angles, watch=watch)
     count = min(len(training) // 10, config.intervals.evaluation_images or len(training))
     rest, watched = training.hold_back(count)
@@ -71,7 +72,9 @@ def set_up(
     config = config.changed({"model.num_classes": len(training.classes), "model.in_channels": training.images.shape[1]})
     augmentation = Augmentation(side, rotation=180.0 if config.views == 2 else 0.0)
     validation = watched if len(watched) >= FEWEST_WATCHED else None
-    return Setup(config, training, augmentation, config.network(), evaluation, validation)
+    network = config.network()
+    assert isinstance(network, GroupCapsNet)
+    return Setup(config, training, augmentation, network, evaluation, validation)
 
 
 def image_side(data: str, model: Architecture, size: int | None, budget: Budget) -> int:

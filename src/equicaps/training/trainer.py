@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from equicaps.data import Dataset
+from equicaps.data import Dataset, Shapes
 from equicaps.errors import FileError, TrainingError, UsageError
 from equicaps.functional.steerable import Mirror
 from equicaps.losses import known_angle_loss, true_poses
-from equicaps.models import GroupCapsNet
+from equicaps.models import GroupCapsNet, PointCapsNet
 from equicaps.models.output import CapsOutput
 from equicaps.numerics import OUT_OF_RANGE
 from equicaps.training.config import TrainConfig
@@ -65,7 +65,7 @@ class Trainer:
     """
 
     def __init__(
-        self, config: TrainConfig, network: nn.Module, data: Dataset, augmentation: Augment, world: World
+        self, config: TrainConfig, network: nn.Module, data: Dataset | Shapes, augmentation: Augment, world: World
     ) -> None:
         if config.images_per_step % world.size:
             raise UsageError(
@@ -127,8 +127,8 @@ class Trainer:
         return self.network if self.average is None else self.average
 
     def begin(self) -> None:
-        """Prepare the parameters of a new :class:`GroupCapsNet` with the first batch, see its ``calibrate``."""
-        if isinstance(self.network, GroupCapsNet) and self.network.needs_calibration:
+        """Prepare the parameters of a new network with the first batch, see its ``calibrate``."""
+        if isinstance(self.network, GroupCapsNet | PointCapsNet) and self.network.needs_calibration:
             views = self.sampler.batch(0).views
             self.network.calibrate(views.to(self.world.device, next(self.network.parameters()).dtype))
             self.world.broadcast(list(self.network.parameters()))  # other machines may round differently
@@ -184,7 +184,7 @@ class Trainer:
         progress = 0.0 if self.course is None else (self.course.position(self.step) + 1) / self.course.planned
         loss = config.objective(output, views, labels, degrees, progress)
         if batch.angles is not None and whole.known:
-            angles = (batch.angles + UPRIGHT_POSE[config.model.mirror]).to(world.device, kind, non_blocking=True)
+            angles = (batch.angles + UPRIGHT_POSE[config.image_model.mirror]).to(world.device, kind, non_blocking=True)
             share = max(whole.known, LEAST_SHARE)
             loss = loss + known_angle_loss(true_poses(output, labels), angles, share)
         return loss, output, labels

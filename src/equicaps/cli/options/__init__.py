@@ -13,9 +13,12 @@ PRESETS = (
     "steerable, steerable_capsules, steerable_cnn, paper, capsules_only, plain_cnn, paper_gaussian, paper_pooled, "
     "paper_iterated"
 )
+POINT_PRESETS = "points, points-paper"
+SHAPES = ".npy, .obj, .off, .ply, .stl, .xyz"
 DATA_SETS = "digits, mnist, mnist_rot, affnist, galaxies"
 DATA = (
-    "A data set (digits, mnist, galaxies; digits is in the package), a FOLDER with one folder per class, or a CSV file."
+    "A data set (digits, mnist, galaxies; digits is in the package), a FOLDER with one folder per class, or a CSV "
+    f"file; for shapes modelnet10, or a folder of {SHAPES}."
 )
 
 ModelOption = Annotated[

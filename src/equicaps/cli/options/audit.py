@@ -7,7 +7,9 @@ import typer
 
 from equicaps.cli.options import AsJson, Checkpoint, Data, Force
 
-Count = Annotated[int, typer.Option("--images", min=1, help="Use at most this many images, spread over the set.")]
+Count = Annotated[
+    int, typer.Option("--images", min=1, help="Use at most this many images or shapes, spread over the set.")
+]
 Step = Annotated[int, typer.Option(min=1, max=180, help="Degrees between the angles.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for audit.json and audit.png.")]
 
@@ -21,7 +23,7 @@ def audit(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Certify a model: exact under quarter turns, layer by layer, and measured at any angle.
+    """Certify a model: exact under quarter turns, layer by layer, and measured at any angle; for shapes any rotation.
 
     The exit code is 1 if the exact part fails: a prediction changes under a rotation by 90, 180 or 270 degrees, or
     scores, agreements or defined poses change by 1e-4 or more (inside the network by 1e-3, relative). For a model that
@@ -30,4 +32,6 @@ def audit(
     `equicaps audit digits --out certificate`
 
     `equicaps audit runs/mine --data photos/ --json`
+
+    `equicaps audit runs/shapes --data shapes/`
     """

@@ -9,7 +9,9 @@ from equicaps.cli.options import AsJson, Checkpoint, Data, Force
 
 Kind = Annotated[Literal["onnx", "torch"], typer.Option("--to", help="onnx, or torch for torch.export (.pt2).")]
 Out = Annotated[Path | None, typer.Option("--out", help="File to write.  [default: NAME.onnx or NAME.pt2 here]")]
-Count = Annotated[int, typer.Option("--images", min=1, max=1000, help="Compare on this many randomly rotated images.")]
+Count = Annotated[
+    int, typer.Option("--images", min=1, max=1000, help="Compare on this many images or shapes, rotated at random.")
+]
 
 
 def export(
@@ -26,6 +28,8 @@ def export(
     The input is "images", floats in [0, 1] of the network's size; the outputs are "scores", "agreements" and "poses" of
     every class. The file is written only if no label changes and scores (relative to the largest), agreements and the
     pose of the predicted class agree to 1e-5; the pose may differ by three times the network's own float32 rounding.
+
+    The inputs of a model of shapes are "points" (batch, n, 3) and "weights" (batch, n), 1 or, for padding, 0.
 
     `equicaps export digits --to onnx`
 

@@ -1,4 +1,4 @@
-"""``equicaps predict``: the class and angle of images."""
+"""``equicaps predict``: the class and angle of images, or the class and rotation of shapes."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,7 +7,12 @@ import typer
 
 from equicaps.cli.options import AsJson, Force, ModelOption
 
-Images = Annotated[list[str], typer.Argument(help="Image files, or folders of them; with --out also s3://BUCKET/...")]
+Images = Annotated[
+    list[str],
+    typer.Argument(
+        help="Images or shapes, whichever the model takes, or folders of them; with --out also s3://BUCKET/..."
+    ),
+]
 Save = Annotated[Path | None, typer.Option("--save", help="Folder for pictures with the pose drawn as an arrow.")]
 Out = Annotated[
     Path | None,
@@ -36,7 +41,7 @@ def predict(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Classify images and read their angles.
+    """Classify images and read their angles, or shapes and their rotations in space.
 
     The angle is in degrees, counter-clockwise as you see the image, from the upright position of the class. If you
     rotate the image by 90 degrees, the angle follows exactly, up to rounding; in between it is approximate. "By
@@ -49,4 +54,6 @@ def predict(
     `equicaps predict scans/ --model runs/mine --json > answers.json`
 
     `equicaps predict many_scans/ --out answers.parquet`
+
+    `equicaps predict chair.ply --model runs/shapes --save pictures`
     """

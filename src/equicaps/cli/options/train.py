@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from equicaps.cli.options import DATA, PRESETS
+from equicaps.cli.options import DATA, POINT_PRESETS, PRESETS
 
 
 def _option(text: str, default: object = None) -> Any:
@@ -15,7 +15,9 @@ def _option(text: str, default: object = None) -> Any:
 
 def train(
     data: Annotated[str, typer.Argument(help=DATA)],
-    preset: Annotated[str | None, _option(f"The network: {PRESETS}.", "steerable")] = None,
+    preset: Annotated[
+        str | None, _option(f"The network: {PRESETS}; for shapes {POINT_PRESETS}.", "steerable, for shapes points")
+    ] = None,
     out: Annotated[Path | None, _option("The folder to write to.", "runs/DATA-PRESET")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the training in --out, if there is one.")] = False,
     other_images: Annotated[
@@ -26,11 +28,11 @@ def train(
     steps: Annotated[int | None, _option("Steps, instead of minutes.")] = None,
     processes: Annotated[int, typer.Option(min=1, help="Processes on this machine, one thread each.")] = 1,
     seed: Annotated[int | None, _option("The seed of weights, order and augmentation.", 0)] = None,
-    batch: Annotated[int | None, _option("Views in a step, over all processes.", 64)] = None,
-    rate: Annotated[float | None, _option("The largest learning rate.", 0.006)] = None,
+    batch: Annotated[int | None, _option("Views in a step, over all processes.", "64, for shapes 32")] = None,
+    rate: Annotated[float | None, _option("The largest learning rate.", "0.006, for shapes 0.004")] = None,
     schedule: Annotated[Literal["one_cycle", "step"] | None, _option("How the rate changes.", "one_cycle")] = None,
-    decay: Annotated[float | None, _option("The weight decay.", 0.001)] = None,
-    clip: Annotated[float | None, _option("Clip the gradient to this norm.", "no clipping")] = None,
+    decay: Annotated[float | None, _option("The weight decay.", "0.001, for shapes 0.01")] = None,
+    clip: Annotated[float | None, _option("Clip the gradient to this norm.", "no clipping, for shapes 1.0")] = None,
     ema: Annotated[float | None, _option("Average the weights with this decay, for instance 0.999.")] = None,
     consistency: Annotated[float | None, _option("The weight of pose consistency.", 0.3)] = None,
     spread: Annotated[float | None, _option("The weight of the spread loss.", 0.3)] = None,
@@ -63,4 +65,7 @@ def train(
 
     `equicaps train parts/ --angles angles.csv` learns true angles from some images. A CSV file as DATA has the columns
     file, label and, where angles are known, angle.
+
+    `equicaps train shapes/` trains on three-dimensional shapes, if the files of the folder are meshes or points. They
+    need not be rotated: the answers do not change under any rotation of space.
     """

@@ -7,7 +7,7 @@ import typer
 
 from equicaps.cli.options import AsJson, Force, ModelOption
 
-Images = Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")]
+Images = Annotated[list[Path], typer.Argument(help="Images or shapes, whichever the model takes, or folders of them.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; subfolders of an input folder are kept.")]
 Tolerance = Annotated[
     float, typer.Option(min=0.0, max=45.0, help="Treat angles this close to a multiple of 90 degrees as that multiple.")
@@ -36,4 +36,8 @@ def upright(
     `equicaps upright scans/ --out upright --model runs/mine`
 
     `equicaps upright page.png --out upright --quarter-turns`
+
+    With a model of shapes, meshes are written as PLY and points as XYZ, in their own coordinates.
+
+    `equicaps upright chair.ply --out upright --model runs/shapes`
     """

@@ -1,0 +1,111 @@
+"""``equicaps predict`` with a model of shapes: their classes and rotations."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import track
+from rich.table import Table
+
+from equicaps._checks import printable
+from equicaps._files import create_folder
+from equicaps.cli.predict_to_file import Request
+from equicaps.cli.reporting import FAILED, failures_reported, reported, say, settings_reported
+from equicaps.cli.terminal import picture_files, show_json, write
+from equicaps.data.shapes_by_name import find_shapes
+from equicaps.drawing import draw_shape
+from equicaps.errors import UsageError
+from equicaps.images.pictures import encoded
+from equicaps.inference import PointAnswer, PointCard, PointModel
+from equicaps.inference.clouds import read_clouds
+from equicaps.inference.point_prediction import format_rotation
+from equicaps.inference.point_rows import as_point_row, point_columns
+from equicaps.inference.prediction import Failure
+from equicaps.inference.rows import Row, write_rows
+
+
+def predict_shapes(console: Console, model: PointModel, paths: list[Path], save: Path | None, as_json: bool) -> None:
+    """Print the answer for every shape, and draw it where asked to."""
+    with settings_reported(console):
+        files = find_shapes(paths)
+        targets = picture_files(files, save) if save else {}
+    rows: list[tuple[Path, PointAnswer]] = []
+    failures: list[tuple[Path, Failure]] = []
+    answers = model.predict_files(files)
+    with reported(console):
+        for file, answer in track(answers, "reading", len(files), console=console, disable=not console.is_terminal):
+            if isinstance(answer, Failure):
+                failures.append((file, answer))
+                continue
+            if save:
+                caption = f"{answer.label}  {answer.confidence:.1%}  {format_rotation(answer)}"
+                try:
+                    [cloud] = read_clouds(file, model.card.points)
+                except OSError as error:  # it has been changed or removed since it was predicted
+                    failures.append((file, error))
+                    continue
+                write(targets[file], encoded(draw_shape(cloud.numpy(), answer.rotation, caption)))
+            rows.append((file, answer))
+    if as_json:
+        show_json(_document(model.card, rows, failures, targets))
+    elif rows:
+        _show(rows, model.card.convention)
+    failures_reported(console, failures)
+
+
+def write_shape_answers(console: Console, model: PointModel, request: Request, as_json: bool) -> None:
+    """Write the answers for all shapes into a file, completely or not at all, and say what is in it."""
+    with settings_reported(console):
+        if request.engine != "local":
+            raise UsageError("--engine ray is for images, but the model takes shapes: leave it out.")
+        files, failed = find_shapes(request.paths), 0
+
+    def rows() -> Iterator[Row]:
+        nonlocal failed
+        answers = model.predict_files(files)
+        for file, answer in track(answers, "reading", len(files), console=console, disable=not console.is_terminal):
+            failed += isinstance(answer, Failure)
+            yield as_point_row(str(file), answer, model.classes)
+
+    with reported(console):
+        create_folder(request.out.parent)
+        write_rows(request.out, point_columns(model.classes), rows())
+    if as_json:
+        show_json({"model": model.card.name, "convention": model.card.convention, "file": str(request.out),
+                   "shapes": len(files), "failed": failed})  # fmt: skip
+    else:
+        typer.echo(printable(f"{request.out}: answers for {len(files):,} shapes"))
+    if failed:
+        say(console, f"error: {failed:,} of {len(files):,} shapes could not be read; the column 'error' says why.")
+        raise typer.Exit(FAILED)
+
+
+def _show(rows: list[tuple[Path, PointAnswer]], convention: str) -> None:
+    table = Table(
+        "shape", "class", "confidence", "rotation", "by agreement", caption=convention, caption_justify="left"
+    )
+    table.columns[2].justify = "right"
+    table.columns[0].overflow = "fold"
+    for file, answer in rows:
+        agreed = f"{answer.agreed_label}  {answer.agreement:.2f}"
+        cells = (str(file), answer.label, f"{answer.confidence:.1%}", format_rotation(answer), agreed)
+        table.add_row(*(escape(printable(cell)) for cell in cells))
+    Console().print(table, highlight=False)
+
+
+def _document(
+    card: PointCard,
+    rows: list[tuple[Path, PointAnswer]],
+    failures: list[tuple[Path, Failure]],
+    targets: dict[Path, Path],
+) -> dict[str, Any]:
+    shapes = [
+        {"file": str(file), **asdict(answer), **({"saved": str(targets[file])} if file in targets else {})}
+        for file, answer in rows
+    ]
+    errors = [{"file": str(file), "error": str(failure)} for file, failure in failures]
+    return {"model": card.name, "convention": card.convention, "shapes": shapes, "errors": errors}

@@ -1,0 +1,110 @@
+"""``equicaps upright`` with a model of shapes: shapes rotated to the upright of their class."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import typer
+from PIL.Image import Image
+from rich.console import Console
+from rich.progress import track
+
+from equicaps._checks import printable
+from equicaps._files import create_folder
+from equicaps.cli.reporting import failures_reported, reported, settings_reported
+from equicaps.cli.terminal import new_file, result_stems, show_json, write
+from equicaps.data import read_shape
+from equicaps.data.shapes_by_name import find_shapes
+from equicaps.drawing import Pair, contact_sheet, draw_shape
+from equicaps.images.pictures import encoded
+from equicaps.inference import PointAnswer, PointModel
+from equicaps.inference.clouds import read_clouds
+from equicaps.inference.point_model import rotate_back
+from equicaps.inference.prediction import Failure
+from equicaps.inference.rotated_shapes import SUFFIXES, upright_shape
+
+MOST = 60
+"""Shapes on a contact sheet."""
+SIDE = 192
+"""Of its pictures."""
+
+
+class Rotated(NamedTuple):
+    """The result for one shape."""
+
+    file: Path
+    target: Path
+    answer: PointAnswer
+
+
+def upright_shapes(
+    console: Console, model: PointModel, paths: list[Path], out: Path, sheet: Path, force: bool, as_json: bool
+) -> None:
+    """Write every shape rotated upright, in its own coordinates, and a contact sheet."""
+    with settings_reported(console):
+        files = find_shapes(paths)
+        new_file(sheet, force=force, inputs=files)
+        stems = result_stems(files, paths, out, sheet)
+        for stem in stems.values():
+            for kind in SUFFIXES:
+                new_file(stem.with_name(stem.name + kind), force=force, inputs=files)
+    failures: list[tuple[Path, Failure]] = []
+    done: list[Rotated] = []
+    pairs: list[Pair] = []
+    answers = model.predict_files(files)
+    with reported(console):
+        create_folder(out)
+        for file, answer in track(answers, "rotating", len(files), console=console, disable=not console.is_terminal):
+            if isinstance(answer, Failure):
+                failures.append((file, answer))
+                continue
+            rotation = torch.tensor(answer.rotation or [[torch.nan] * 3] * 3)
+            try:
+                result = upright_shape(read_shape(file, scale=False), rotation)
+                before, after = _pictures(file, model.card.points, rotation)
+            except OSError as error:  # it has been changed or removed since it was predicted
+                failures.append((file, error))
+                continue
+            target = stems[file].with_name(stems[file].name + result.suffix)
+            write(target, result.content)
+            done.append(Rotated(file, target, answer))
+            if len(pairs) < MOST:
+                pairs.append(Pair(before, after, _caption(answer)))
+        if pairs:
+            write(sheet, encoded(contact_sheet(pairs)))
+    if as_json:
+        show_json(_document(model, done, failures, sheet if pairs else None))
+    elif done:
+        posed = sum(entry.answer.rotation is not None for entry in done)
+        typer.echo(
+            f"{posed} shapes upright in {printable(str(out))}; {len(done) - posed} without a pose, not rotated; before "
+            f"and after: {printable(str(sheet))}"
+        )
+    failures_reported(console, failures)
+
+
+def _caption(answer: PointAnswer) -> str:
+    return f"{answer.label} {'–' if answer.angle is None else f'{answer.angle:.0f}°'}"
+
+
+def _pictures(file: Path, points: int, rotation: torch.Tensor) -> tuple[Image, Image]:
+    """The points that the model saw, before and after."""
+    [cloud] = read_clouds(file, points)
+    before, after = (draw_shape(seen.numpy(), None, "", side=SIDE) for seen in (cloud, rotate_back(cloud, rotation)))
+    return before, after
+
+
+def _document(
+    model: PointModel, done: list[Rotated], failures: list[tuple[Path, Failure]], sheet: Path | None
+) -> dict[str, object]:
+    return {
+        "model": model.card.name,
+        "convention": model.card.convention,
+        "contact_sheet": str(sheet) if sheet else None,
+        "shapes": [
+            {"file": str(entry.file), "result": str(entry.target), "label": entry.answer.label,
+             "confidence": entry.answer.confidence, "rotation": entry.answer.rotation, "angle": entry.answer.angle}
+            for entry in done
+        ],
+        "errors": [{"file": str(file), "error": str(problem)} for file, problem in failures],
+    }  # fmt: skip

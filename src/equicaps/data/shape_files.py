@@ -1,0 +1,191 @@
+"""One shape from a file: meshes through trimesh, points through numpy.
+
+Nothing but the file itself is opened: materials, textures and addresses that it names are ignored.
+"""
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from numpy.typing import NDArray
+
+from equicaps._files import check_regular
+from equicaps.data.centring import centred
+from equicaps.data.shape_bounds import MOST_FACES, MOST_POINTS, announced, check_cost, check_count, check_size
+from equicaps.data.surfaces import Cloud, Mesh
+from equicaps.errors import DamagedFileError, FileError, MissingPackageError, NotFoundError
+
+MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl"})
+SHAPE_SUFFIXES = MESH_SUFFIXES | {".xyz", ".npy"}
+
+Numbers = NDArray[Any]
+
+
+def read_shape(path: str | Path, *, scale: bool = True) -> Mesh | Cloud:
+    """The triangles of a mesh (OFF, OBJ, PLY, STL), or points (XYZ, NPY, and a mesh without faces).
+
+    Polygons are divided into triangles. The axes are those of the file. XYZ is text with three numbers or more in each
+    line, separated by spaces or commas, of which the first three count; NPY is an array of shape (n, 3). Meshes need
+    trimesh.
+
+    Args:
+        path: the file, whose kind its suffix says.
+        scale: move the shape to the origin and scale it to radius 1, see :func:`equicaps.data.centring.centred`.
+
+    Raises:
+        DamagedFileError: the file is broken, empty, or too large to be read safely.
+        FileError: it cannot be read.
+    """
+    path = Path(path).expanduser()
+    kind = path.suffix.lower()
+    if kind not in SHAPE_SUFFIXES:
+        raise DamagedFileError(
+            f"{path} is not a shape that can be read: expected a file ending in {', '.join(sorted(SHAPE_SUFFIXES))}."
+        )
+    if not path.exists():
+        raise NotFoundError(f"{path} does not exist; expected a shape.")
+    check_regular(path)
+    try:
+        found = _array(path) if kind == ".npy" else _parsed(path, kind)
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"cannot read {path}: {error.strerror or error}.") from error
+    _check_finite(path, found)
+    shape = torch.from_numpy(found)
+    return _surface(path, (centred(shape) if scale else shape).float())
+
+
+def _parsed(path: Path, kind: str) -> Float64[np.ndarray, "n *corners 3"]:
+    """Triangles of shape (n, 3, 3), or points of shape (n, 3)."""
+    check_size(path)
+    content = path.read_bytes()
+    if not content.strip():
+        raise DamagedFileError(f"{path} is an empty file; remove it, or save the shape again.")
+    check_cost(path, kind, content)
+    if kind == ".xyz":
+        return _points(path, content)
+    found = _mesh(path, kind, content)
+    expected, faces = announced(kind, content, "faces"), len(found) if found.ndim == 3 else 0
+    if faces < expected:
+        raise DamagedFileError(
+            f"{path} is truncated or corrupted: it announces {expected:,} faces, but {faces:,} triangles were found. "
+            "Repair or remove it."
+        )
+    return found
+
+
+def _mesh(path: Path, kind: str, content: bytes) -> Float64[np.ndarray, "n *corners 3"]:
+    try:
+        import trimesh
+    except ImportError as error:
+        raise MissingPackageError(f"Meshes such as {path} need trimesh: pip install 'equicaps[shapes]'.") from error
+    try:
+        with _quiet():
+            # The stream has no name, so trimesh does not know where the file lies, and looks for no others there.
+            scene = trimesh.load_scene(io.BytesIO(content), file_type=kind[1:], process=False, skip_materials=True)
+        parts: list[Any] = list(scene.geometry.values())
+        meshes = [(np.asarray(part.vertices), np.asarray(part.faces)) for part in parts if hasattr(part, "faces")]
+        check_count(path, sum(len(faces) for _, faces in meshes), "faces", MOST_FACES)
+        triangles = [_corners(vertices, faces) for vertices, faces in meshes if len(faces)]
+        points = [np.asarray(part.vertices, dtype=np.float64).reshape(-1, 3) for part in parts]
+        return np.concatenate(triangles or points or [np.zeros((0, 3))])
+    except (DamagedFileError, MemoryError):
+        raise
+    except Exception as error:  # trimesh raises whatever its parsers trip over
+        raise DamagedFileError(
+            f"{path} is truncated, corrupted or not in the format {kind[1:].upper()}: {_brief(error)}. Repair or "
+            "remove it."
+        ) from error
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Whatever trimesh stumbles over is in our own error: it logs no traces. Where numpy stops reading, it says so."""
+    log = logging.getLogger("trimesh")
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message="string or file could not be read")
+            yield
+    finally:
+        log.setLevel(before)
+
+
+def _brief(error: Exception) -> str:
+    """The message of a foreign error, in one line of bounded length and without a full stop."""
+    return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+
+
+def _corners(vertices: Numbers, faces: Numbers) -> Float64[np.ndarray, "faces 3 3"]:
+    if faces.min() < 0 or faces.max() >= len(vertices):
+        raise ValueError(f"a face names a corner that is not one of the {len(vertices):,}")
+    return vertices.astype(np.float64)[faces]
+
+
+def _points(path: Path, content: bytes) -> Float64[np.ndarray, "n 3"]:
+    try:
+        text = content.decode("utf-8-sig").replace(",", " ")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about a text of comments alone, which is refused later
+            found = np.loadtxt(io.StringIO(text), ndmin=2)
+        if found.size and found.shape[1] < 3:
+            raise ValueError(f"there are {found.shape[1]}")
+    except ValueError as error:
+        raise DamagedFileError(
+            f"{path} is not a list of points: expected at least three numbers in each line, separated by spaces or "
+            f"commas, but {_brief(error).partition(';')[0]}. Repair or remove it."
+        ) from error
+    return found[:, :3] if found.size else np.zeros((0, 3))
+
+
+def _array(path: Path) -> Float64[np.ndarray, "n 3"]:
+    """Mapped into memory at first, so that neither a huge file nor a header that promises one is read."""
+    try:
+        found: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # numpy's parser of headers raises nearly anything
+        raise DamagedFileError(
+            f"{path} is truncated, corrupted or not an array of numbers: {_brief(error)}. Save the points with "
+            "numpy.save, with shape (n, 3)."
+        ) from error
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in "fiu" or found.shape[1:] != (3,):
+        what = f"{found.dtype} of shape {found.shape}" if isinstance(found, np.ndarray) else "an archive of arrays"
+        raise DamagedFileError(f"{path} is not a cloud of points: expected numbers of shape (n, 3), but found {what}.")
+    check_count(path, len(found), "points", MOST_POINTS)
+    return np.array(found, dtype=np.float64)
+
+
+def _check_finite(path: Path, found: Numbers) -> None:
+    if not len(found):
+        raise DamagedFileError(f"{path} is empty or truncated: it has neither faces nor points. Repair or remove it.")
+    wrong = ~np.isfinite(found).reshape(len(found), -1).all(1)
+    if wrong.any():
+        what = "points" if found.ndim == 2 else "faces"
+        raise DamagedFileError(
+            f"{path} has coordinates that are NaN or infinite, in {int(wrong.sum()):,} of {len(found):,} {what}. "
+            "Repair or remove it."
+        )
+
+
+def _surface(path: Path, shape: torch.Tensor) -> Mesh | Cloud:
+    """Refuses what has no extent."""
+    if not shape.isfinite().all():
+        raise DamagedFileError(f"{path} has coordinates that are too large for numbers of 32 bits; scale it down.")
+    if shape.ndim == 2:
+        if bool((shape == shape[0]).all()):
+            raise DamagedFileError(f"{path} has no extent: all of its points are the same. Repair or remove it.")
+        return Cloud(shape)
+    mesh = Mesh(shape)
+    if not mesh.area:
+        raise DamagedFileError(f"{path} has no surface: the area of all faces is zero. Repair or remove it.")
+    return mesh

@@ -1,0 +1,72 @@
+"""What a model file says about a network beside its weights, measured when its training ends."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import nn
+
+from equicaps.data import Dataset, Shapes
+from equicaps.groups import SO3
+from equicaps.images.preparation import square
+from equicaps.inference.angle_error import measure_errors
+from equicaps.inference.card import Card
+from equicaps.inference.model import PoseModel
+from equicaps.inference.symmetry import find_symmetries
+from equicaps.losses import true_poses
+from equicaps.metrics import on_cpu
+from equicaps.models import GroupCapsNet
+from equicaps.models.output import CapsOutput
+from equicaps.training.config import TrainConfig
+from equicaps.training.zeros import zeros_of
+
+FEW, ENOUGH = 10, 50
+"""The number of training images of each class in which symmetries are looked for, at least and at most."""
+POINTS, BATCH = 1024, 64
+"""How many points of each training shape show what is upright, and how many shapes pass through the network at once."""
+
+
+def about_images(
+    network: nn.Module, config: TrainConfig, data: Dataset, validation: Dataset | None, content: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The zeros of all classes, their symmetries, the error of angles, and what the images were like.
+
+    Args:
+        network: a trained :class:`GroupCapsNet` in eval mode.
+        config: the settings of the training.
+        data: the training set.
+        validation: images that are not in ``data``, on which the error of angles is measured.
+        content: the rest of the model file.
+    """
+    assert isinstance(network, GroupCapsNet)
+    limit = config.intervals.evaluation_images
+    found = {
+        "data": data.name,
+        "zeros": zeros_of(network, data, size=config.image_model.image_size, limit=limit),
+        "frame": max(data.images.shape[-2:]),  # the side of the training images, once they are square
+        "background": data.background,
+    }
+    share = (limit or len(data)) // len(data.classes)
+    some = data.some_of_each(min(max(share, FEW), ENOUGH))
+    model = PoseModel(network, Card.of("model", {**content, **found}))
+    symmetries = find_symmetries(model, square(some.images[:]), some.labels, angles=some.angles)
+    found |= {} if symmetries is None else {"symmetries": asdict(symmetries)}
+    if validation is None:
+        return found
+    errors = measure_errors(PoseModel(network, Card.of("model", {**content, **found})), square(validation.images[:]))
+    return found | ({} if errors is None else {"angle_errors": asdict(errors)})
+
+
+@torch.no_grad()
+def about_shapes(network: nn.Module, data: Shapes) -> dict[str, Any]:
+    """The mean pose of the upright training shapes of each class, from which its rotations are measured.
+
+    The pose of a class whose shapes have none in common is zero.
+    """
+    clouds, answer = data.sample(POINTS), on_cpu(network.eval())
+    poses = true_poses(CapsOutput.cat([answer(part) for part in clouds.split(BATCH)]), data.labels)
+    own = [poses[data.labels == label] for label in range(len(data.classes))]
+    zero = poses.new_zeros(1, 9)
+    means = [SO3().mean(some, torch.ones_like(some[:, 0])) if len(some) else zero[0] for some in own]
+    return {"data": data.name, "points": POINTS, "uprights": torch.stack(means).tolist()}
