@@ -81,7 +81,7 @@ def _jpeg(random: Random) -> bytes:
 
 def _bmp(random: Random) -> bytes:
     """Runs of one pixel each."""
-    side = round((3e6 * random.uniform(0.5, 1.2)) ** 0.5)
+    side = round((2e6 * random.uniform(0.5, 1.2)) ** 0.5)
     pixels = (b"\1\7" * side + b"\0\0") * side + b"\0\1"
     start = 14 + 40 + 4 * 256
     header = struct.pack("<2sIHHI", b"BM", start + len(pixels), 0, 0, start)
@@ -91,7 +91,7 @@ def _bmp(random: Random) -> bytes:
 
 def _ppm(random: Random) -> bytes:
     """With a largest value, or in decimal numbers, which Pillow reads pixel by pixel."""
-    side = round((3e6 * random.uniform(0.5, 1.2)) ** 0.5)
+    side = round((2e6 * random.uniform(0.5, 1.2)) ** 0.5)
     if random.random() < 0.5:
         return b"P6 %d %d 200\n" % (side, side) + bytes(3 * side * side)
     return b"P3 %d %d 255\n" % (side, side) + b"7 " * 3 * side * side

@@ -142,9 +142,9 @@ def bmp(side):
     [
         (jpeg(101), jpeg(100), "a JPEG of more than 100 scans"),
         (webp(5500), webp(100), "more than 30 megapixels as WEBP, compressed in this way; save it as PNG or JPEG"),
-        (bmp(1800), bmp(100), "more than 3 megapixels as BMP"),
-        (b"P3 1800 1800 255\n", b"P3 100 100 255\n", "more than 3 megapixels as PPM"),
-        (b"P6 1800 1800 200\n", b"P6 1800 1800 255\n", "more than 3 megapixels as PPM"),
+        (bmp(1800), bmp(100), "more than 2 megapixels as BMP"),
+        (b"P3 1800 1800 255\n", b"P3 100 100 255\n", "more than 2 megapixels as PPM"),
+        (b"P6 1800 1800 200\n", b"P6 1800 1800 255\n", "more than 2 megapixels as PPM"),
         (b"P5 7100 7100 255\n", b"P5 7000 7000 255\n", "more than 50 megapixels; reduce its size first"),
         (b"P5 65536 2 255\n", b"P5 65535 2 255\n", "longer than 65,535 pixels; cut it into pieces"),
     ],

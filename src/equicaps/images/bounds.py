@@ -14,7 +14,8 @@ MEGAPIXELS_OF_WEBP = 30
 """Fewer, because its decoder keeps the image several times."""
 SLOW = frozenset({"bmp_rle", "ppm", "ppm_plain"})
 """Pillow's decoders that are written in Python; they need more than a second for each megapixel."""
-MEGAPIXELS_OF_SLOW = 3
+MEGAPIXELS_OF_SLOW = 2
+"""So that they stay below the bound on a busy machine, too."""
 LONGEST = 65_535
 """The longest side, which is also that of a JPEG."""
 SCANS = 100
