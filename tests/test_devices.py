@@ -99,8 +99,7 @@ def test_layers(layer):
         assert stays(*LAYERS[layer]())
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("decoder", [False, True])
+@pytest.mark.parametrize(("preset", "decoder"), [*((name, False) for name in PRESETS), ("steerable", True)])
 def test_networks(preset, decoder):
     """Built on the CPU, as users do, and moved; in training with the loss, and afterwards."""
     network = GroupCapsNet.from_preset(preset, decoder=decoder).to("meta")

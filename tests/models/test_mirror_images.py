@@ -13,8 +13,9 @@ from equicaps.models.network import MIRRORED
 SIDE = 32
 
 
-@pytest.mark.parametrize("name", MIRRORED)
-@pytest.mark.parametrize("size", [(32, 32), (32, 64), (48, 40)], ids=str)
+@pytest.mark.parametrize(
+    ("name", "size"), [*((name, (32, 32)) for name in MIRRORED), ("steerable", (32, 64)), ("steerable", (48, 40))]
+)
 def test_answers_do_not_change_under_mirroring(name, size):
     """Scores and agreements do not change and poses are mirrored, in float32, alone and with quarter turns."""
     net, images = network(name, mirror="ignore"), torch.rand(6, 1, *size)

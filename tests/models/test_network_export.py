@@ -11,6 +11,8 @@ import torch
 
 from equicaps.models import PRESETS
 
+VARIANTS = ("paper_gaussian", "paper_pooled", "paper_iterated")
+
 
 def images(n):
     """Smooth blobs, because on pixel noise the poses would be ill-conditioned."""
@@ -18,12 +20,18 @@ def images(n):
 
 
 @pytest.mark.usefixtures("plain")
-@pytest.mark.parametrize(("name", "mirror"), [*((name, "distinguish") for name in PRESETS), ("steerable", "ignore")])
+@pytest.mark.parametrize(
+    ("name", "mirror"),
+    [*((name, "distinguish") for name in PRESETS if name not in VARIANTS), ("steerable", "ignore")],
+)
 def test_every_preset_is_a_torch_program_for_any_batch_size(name, mirror):
+    """The paper's network with the options of all its variants; without them it is an ONNX program, below."""
     from equicaps.inference.export import to_torch_export  # the plain ones
     from equicaps.models import PRESETS, GroupCapsNet, PaperConfig, PaperNet
 
     make, options = PRESETS[name]
+    if name == "paper":
+        options = {key: value for variant in VARIANTS for key, value in PRESETS[variant][1].items()}
     thin = make is PaperConfig  # fewer layers of the same operators, traced much faster
     whole = None if thin else GroupCapsNet.from_preset(name, mirror=mirror)
     network = whole or GroupCapsNet(PaperNet(make(widths=(4,), **options)))

@@ -8,34 +8,19 @@ import pytest
 import torch
 
 groups = pytest.mark.parametrize("group", ["SO2", "SO3"])
-kinds = pytest.mark.parametrize("kind", ["route", "layer"])
 
 
-class Route(torch.nn.Module):
-    """``route`` as a module, votes in."""
-
-    def __init__(self, equicaps, group):
-        super().__init__()
-        self.route, self.group = equicaps.functional.route, group
-
-    def forward(self, votes, activations):
-        return self.route(self.group, votes, activations)
-
-
-def subject(equicaps, kind, group):
-    """A module and a function from batch sizes to its inputs."""
+def subject(equicaps, group):
+    """A layer, which makes votes and routes them, and a function from batch sizes to its inputs."""
     group = getattr(equicaps.groups, group)()
-    if kind == "layer":
-        layer = equicaps.nn.GroupCapsules(group, 5, 4)
-        return layer.eval(), lambda batch: (group.random(batch, 5), torch.rand(batch, 5))
-    return Route(equicaps, group).eval(), lambda batch: (group.random(batch, 4, 5), torch.rand(batch, 5))
+    layer = equicaps.nn.GroupCapsules(group, 5, 4)
+    return layer.eval(), lambda batch: (group.random(batch, 5), torch.rand(batch, 5))
 
 
-@kinds
 @groups
-def test_compiles_into_one_graph(plain, group, kind):
+def test_compiles_into_one_graph(plain, group):
     """torch.compile(fullgraph=True): no graph break, forward and backward."""
-    layer, inputs = subject(plain, kind, group)
+    layer, inputs = subject(plain, group)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     poses, activations = inputs(3)
     poses.requires_grad_()
@@ -47,20 +32,18 @@ def test_compiles_into_one_graph(plain, group, kind):
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the default backend of torch.compile needs g++")
-@groups
-def test_compiles_with_the_default_backend(plain, group):
-    layer, inputs = subject(plain, "layer", group)
+def test_compiles_with_the_default_backend(plain):
+    layer, inputs = subject(plain, "SO3")
     arguments = inputs(3)
     with torch.no_grad():
         compiled = torch.compile(layer, fullgraph=True)(*arguments)
         torch.testing.assert_close(compiled.poses, layer(*arguments).poses, rtol=1e-4, atol=1e-5)
 
 
-@kinds
 @groups
-def test_exports_for_any_batch_size(plain, group, kind):
+def test_exports_for_any_batch_size(plain, group):
     """torch.export with a symbolic batch axis, run at another size."""
-    layer, inputs = subject(plain, kind, group)
+    layer, inputs = subject(plain, group)
     batch = torch.export.Dim("batch", min=2)
     program = torch.export.export(layer, inputs(3), dynamic_shapes=({0: batch}, {0: batch}))
     more = inputs(7)
@@ -68,11 +51,10 @@ def test_exports_for_any_batch_size(plain, group, kind):
         torch.testing.assert_close(actual, expected)
 
 
-@kinds
 @groups
-def test_onnxruntime_gives_the_same_numbers(plain, group, kind):
+def test_onnxruntime_gives_the_same_numbers(plain, group):
     """The SO(3) mean has a form that converts; svd and eigh have none."""
-    layer, inputs = subject(plain, kind, group)
+    layer, inputs = subject(plain, group)
     any_size = {0: torch.export.Dim.DYNAMIC}
     program = torch.onnx.export(layer, inputs(3), dynamo=True, verbose=False, dynamic_shapes=(any_size, any_size))
     buffer = io.BytesIO()
