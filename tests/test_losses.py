@@ -3,7 +3,16 @@ import math
 import pytest
 import torch
 
-from equicaps.losses import Objective, known_angle_loss, pose_consistency, spread_loss, spread_margin, true_poses
+from equicaps.groups import SO3
+from equicaps.losses import (
+    Objective,
+    frame_consistency,
+    known_angle_loss,
+    pose_consistency,
+    spread_loss,
+    spread_margin,
+    true_poses,
+)
 from equicaps.models import CapsOutput
 
 
@@ -31,6 +40,57 @@ def test_pose_consistency_is_zero_for_poses_that_rotate_along_and_two_for_opposi
     second = torch.stack((angles.cos(), angles.sin()), dim=-1)
     assert pose_consistency(first, second, degrees).item() == pytest.approx(0, abs=1e-6)
     assert pose_consistency(first, -second, degrees).item() == pytest.approx(2, abs=1e-6)
+
+
+def rotations(degrees, dtype):
+    """Rotations by these angles, each about an axis of its own."""
+    axes = torch.nn.functional.normalize(torch.randn(len(degrees), 3, dtype=dtype), dim=-1)
+    return SO3().exp(axes * torch.deg2rad(torch.tensor(degrees, dtype=dtype)).unsqueeze(-1))
+
+
+@pytest.mark.parametrize("degrees", [0.0, 60.0, 180.0])
+def test_frames_that_belong_together_cost_two_thirds_of_one_minus_the_cosine(degrees, dtype):
+    """1 - tr(R)/3 = 2 (1 - cos θ)/3 for a rotation by θ about any axis; other pairs cost nothing."""
+    first = SO3().random(1, dtype=dtype)
+    poses = torch.cat((first, SO3().compose(rotations([degrees], dtype), first), SO3().random(1, dtype=dtype)))
+    same = torch.tensor([[True, True, False], [True, True, False], [False, False, True]])
+    expected = 2 * (1 - math.cos(math.radians(degrees))) / 3
+    assert frame_consistency(poses, same).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_frame_without_another_costs_nothing_and_undefined_ones_cost_one(dtype):
+    poses = torch.zeros(2, 9, dtype=dtype, requires_grad=True)
+    assert frame_consistency(poses, torch.eye(2, dtype=torch.bool)).item() == 0
+    loss = frame_consistency(poses, torch.ones(2, 2, dtype=torch.bool))
+    loss.backward()
+    assert loss.item() == 1
+    assert poses.grad.isfinite().all()
+
+
+def shapes_output(poses):
+    """Two classes; the poses of the first are given, and those of the second are all different."""
+    scores = torch.zeros(len(poses), 2, dtype=poses.dtype)
+    return CapsOutput(scores, scores, torch.stack((poses, SO3().random(len(poses), dtype=poses.dtype)), 1))
+
+
+def test_only_upright_shapes_are_compared_with_other_shapes_of_their_class(dtype):
+    """Two shapes, two views of each: the views agree, the shapes differ by 90 degrees."""
+    first = SO3().random(1, dtype=dtype)
+    poses = torch.cat((first, SO3().compose(rotations([90.0], dtype), first))).repeat(2, 1)
+    clouds, labels, degrees = torch.zeros(4, 5, 3, dtype=dtype), torch.zeros(4, dtype=torch.long), torch.zeros(4)
+    alone = {"cross_entropy": 0.0, "spread": 0.0, "consistency": 3.0}
+    given = (shapes_output(poses), clouds, labels, degrees)
+    assert Objective(**alone)(*given).item() == pytest.approx(0, abs=1e-6)
+    # of six pairs, four are of different shapes, and each costs 2/3
+    assert Objective(**alone, upright=True)(*given).item() == pytest.approx(3 * 4 / 6 * 2 / 3, abs=1e-5)
+    other = (given[0], clouds, torch.tensor([0, 1, 0, 1]), degrees)  # two classes: only the views of a shape
+    assert Objective(**alone, upright=True)(*other).item() > 0.1  # those of class 1 differ
+
+
+def test_images_have_no_upright_shapes():
+    scores, labels = torch.randn(4, 3), torch.tensor([0, 2, 0, 2])
+    with pytest.raises(ValueError, match="`upright` is for shapes"):
+        Objective(upright=True)(output(scores), torch.rand(4, 1, 2, 2), labels, torch.zeros(4))
 
 
 def output(scores, poses=None):

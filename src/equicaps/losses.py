@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
 from equicaps._checks import check_not_negative
 from equicaps.groups import SO2
 from equicaps.models.output import CapsOutput
+from equicaps.numerics import at_least
 
 
 def spread_loss(
@@ -45,12 +46,18 @@ def pose_consistency(
     return (1 - (turned * second).sum(-1)).mean()
 
 
-def frame_consistency(first: Float[Tensor, "batch 9"], second: Float[Tensor, "batch 9"]) -> Float[Tensor, ""]:
-    r"""The same for shapes: the poses of two samples of one shape, which is not rotated in between, must be equal.
+def frame_consistency(poses: Float[Tensor, "batch 9"], same: Bool[Tensor, "batch batch"]) -> Float[Tensor, ""]:
+    r"""The same for shapes, none of which is rotated: poses that belong together must be equal.
 
-    .. math:: 1 - \mathrm{tr}(p(x_1)^T p(x_2)) / 3
+    .. math:: 1 - \mathrm{tr}(p_i^T p_j) / 3
+
+    Args:
+        poses: the pose of each view.
+        same: which pairs belong together: two samples of one shape or, if all shapes of a class stand upright, two
+            shapes of one class, so that a pose says how a shape is rotated from upright.
     """
-    return (1 - (first * second).sum(-1) / 3).mean()
+    pairs = (same & ~torch.eye(len(poses), dtype=torch.bool, device=poses.device)).to(poses)
+    return ((1 - poses @ poses.T / 3) * pairs).sum() / at_least(pairs.sum(), 1.0)
 
 
 def known_angle_loss(
@@ -81,6 +88,8 @@ class Objective:
     spread: float = 0.3
     reconstruction: float = 0.0
     consistency: float = 0.3
+    upright: bool = False
+    """Whether the training shapes of a class all stand in the same way, so that consistency compares their poses, too."""
     label_smoothing: float = 0.05
     margin: tuple[float, float] = (0.2, 0.9)
     """The margin of the spread loss at the start and at the end of the training."""
@@ -119,18 +128,30 @@ class Objective:
                 )
             total = total + self.reconstruction * F.mse_loss(output.reconstruction, images)
         if self.consistency:
-            if len(labels) % 2 or not torch.equal(*labels.chunk(2)):
-                raise ValueError(
-                    "Objective: `consistency` compares two views of each image, so the second half of a batch must "
-                    f"show the images of the first half, rotated, but the labels are {labels.tolist()}: repeat the "
-                    "images, or use Objective(consistency=0)."
-                )
-            first, second = true_poses(output, labels).chunk(2)
-            before, after = degrees.chunk(2)
-            planar = first.shape[-1] == SO2.dim
-            differ = pose_consistency(first, second, after - before) if planar else frame_consistency(first, second)
-            total = total + self.consistency * differ
+            total = total + self.consistency * self._consistency(output, labels, degrees)
         return total
+
+    def _consistency(self, output: CapsOutput, labels: Tensor, degrees: Tensor) -> Float[Tensor, ""]:
+        poses = true_poses(output, labels)
+        planar = poses.shape[-1] == SO2.dim
+        if self.upright and planar:
+            raise ValueError(
+                "Objective: `upright` is for shapes, whose poses are rotations of space, but these are rotations of "
+                "the plane: use Objective(upright=False)."
+            )
+        if self.upright:
+            return frame_consistency(poses, labels[:, None] == labels)
+        if len(labels) % 2 or not torch.equal(*labels.chunk(2)):
+            raise ValueError(
+                "Objective: `consistency` compares two views of each image, so the second half of a batch must "
+                f"show the images of the first half, rotated, but the labels are {labels.tolist()}: repeat the "
+                "images, or use Objective(consistency=0)."
+            )
+        if planar:
+            before, after = degrees.chunk(2)
+            return pose_consistency(*poses.chunk(2), after - before)
+        shape = torch.arange(len(labels), device=labels.device) % (len(labels) // 2)
+        return frame_consistency(poses, shape[:, None] == shape)
 
 
 def true_poses(output: CapsOutput, labels: Int[Tensor, " batch"]) -> Float[Tensor, "batch d"]:
