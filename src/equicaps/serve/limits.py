@@ -15,7 +15,7 @@ class Limits:
         body_seconds: how long the rest of a request may take.
         request_seconds: how long a request and its response may take together.
         megabytes: the longest request.
-        uploads: how many image files may arrive or be decoded at once; each may take ``megabytes``.
+        uploads: how many files may arrive or be read at once; each may take ``megabytes``.
         waiting: how many questions may wait for the networks.
         batch: how many of them pass through a network together.
     """
