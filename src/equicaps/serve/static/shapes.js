@@ -4,7 +4,11 @@ import { complaining, latest, post, send, upload } from "/server.js";
 import { IDENTITY, VIEW, about, angleBetween, applied, composed, drawCloud, product, randomRotation, transposed } from "/space.js";
 
 const at = (id) => document.getElementById(id);
-const complain = complaining(at("shape-problem"));
+const say = complaining(at("shape-problem"));
+const complain = (error) => {
+  say(error);
+  at("shape-answer").setAttribute("aria-busy", "false");
+};
 const STEP = Math.PI / 36; // of an arrow key; with Shift, a quarter turn
 
 let model; // the description of the model

@@ -15,15 +15,20 @@ export function offerTabs(shown) {
     shown[name]();
   }
 
+  function pick(name) {
+    history.replaceState(null, "", `#${name}`); // unlike a link, it does not scroll
+    choose(name);
+  }
+
   const inAddress = () => names.find((name) => location.hash === `#${name}`) ?? names[0];
   names.forEach((name, k) => {
-    tab(name).addEventListener("click", () => (location.hash = name));
+    tab(name).addEventListener("click", () => pick(name));
     tab(name).addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!step) return;
       event.preventDefault();
       const next = names[(k + step + names.length) % names.length];
-      location.hash = next;
+      pick(next);
       tab(next).focus();
     });
   });
