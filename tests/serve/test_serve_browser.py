@@ -179,5 +179,8 @@ def test_an_answer_that_arrives_after_the_switch_is_not_shown(opened, address):
 
 def test_a_single_model_leaves_nothing_to_choose(opened, address):
     with served(Playground(untrained("steerable"))) as alone:
-        expect(opened(alone).page.locator("#models")).to_be_hidden()
+        page = opened(f"{alone}/#shapes").page
+        for name in ("#models", "#tabs", "#shapes"):  # nor is there a tab of shapes
+            expect(page.locator(name)).to_be_hidden()
+        expect(page.locator("#images")).to_be_visible()
         expect(opened(address).page.locator("#models")).to_be_visible()  # control

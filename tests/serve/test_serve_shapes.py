@@ -173,7 +173,8 @@ def pickled():
         (b"", "xyz", 422, "required"),
         (bytes(Limits().largest + 1), "stl", 413, "longer than 8,000,000 bytes"),
     ],
-    ids=["text", "too many", "nan", "a point", "pairs", "promise", "negative", "pickle", "glb", "path", "empty", "long"],
+    ids=["text", "too many", "nan", "a point", "pairs", "promise", "negative", "pickle", "glb", "path", "empty",
+         "long"],
 )  # fmt: skip
 def test_bad_files_are_refused_with_a_message(client, content, kind, code, message):
     assert refused(uploaded(client, content, kind), code, message)
@@ -181,7 +182,9 @@ def test_bad_files_are_refused_with_a_message(client, content, kind, code, messa
 
 @pytest.mark.parametrize("kind", ["text/plain", "image/png", "application/octet-stream; charset=x"])
 def test_files_of_other_content_types_are_refused(client, kind):
-    assert refused(uploaded(client, b"0 0 0\n1 0 0\n", "xyz", {"Content-Type": kind}), 415, "expected application/octet")
+    assert refused(
+        uploaded(client, b"0 0 0\n1 0 0\n", "xyz", {"Content-Type": kind}), 415, "expected application/octet"
+    )
     assert uploaded(client, b"0 0 0\n1 0 0\n", "xyz").status_code == 200  # control
 
 

@@ -37,8 +37,12 @@ def serve(model: str, port: int, show: bool) -> None:
         except OSError as error:
             raise fail(console, str(error), FAILED) from error
         with on, contextlib.suppress(KeyboardInterrupt):  # the way to end it, at any moment
-            plain = [found for found in _shipped(console, PoseModel, "digits-plain") if found.classes == trained.classes]
-            others = [found for found in _shipped(console, PoseModel, *_others(first)) if interchangeable(trained, found)]
+            plain = [
+                found for found in _shipped(console, PoseModel, "digits-plain") if found.classes == trained.classes
+            ]
+            others = [
+                found for found in _shipped(console, PoseModel, *_others(first)) if interchangeable(trained, found)
+            ]
             shapes = named if isinstance(named, PointModel) else next(_shipped(console, PointModel, SHAPES), None)
             second = None if shapes is None else ShapePlayground(shapes)
             app = make_app(Playground(trained, next(iter(plain), None), others, second))

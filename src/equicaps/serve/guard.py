@@ -43,9 +43,7 @@ class Guard:
         questions: the paths to which questions are sent, with the bytes that each is allowed.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, limits: Limits, uploads: Collection[str], questions: Mapping[str, int]
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, limits: Limits, uploads: Collection[str], questions: Mapping[str, int]) -> None:
         self.app, self.limits, self.uploads, self.questions = app, limits, uploads, questions
         self._uploads = 0
         self._arriving: dict[asyncio.Timeout, None] = {}
