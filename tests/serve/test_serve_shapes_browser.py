@@ -17,6 +17,8 @@ from equicaps.serve import Playground, ShapePlayground
 pytestmark = needs_chromium
 ANSWERED = '#shape-answer[aria-busy="false"]'
 X_AXIS = (255, 90, 67)
+AZIMUTH, ELEVATION = np.radians(-35), np.radians(22)
+"""From where the page looks: zero is along the second axis, with the first to the right and the third up."""
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +70,18 @@ def rotation_between(before, after):
     return turn, np.abs(before @ turn.T - after).max()
 
 
+def projected(rotation):
+    """The direction of the first axis of a frame on the screen: right and down."""
+    x, y, z = np.array(rotation)[:, 0]
+    right, away = np.cos(AZIMUTH) * x + np.sin(AZIMUTH) * y, np.cos(AZIMUTH) * y - np.sin(AZIMUTH) * x
+    return np.array([right, -np.cos(ELEVATION) * z - np.sin(ELEVATION) * away])
+
+
+def aligned(a, b):
+    """The cosine of the angle between two directions."""
+    return a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+
+
 def test_dragging_rotates_the_points_and_the_frame_and_leaves_the_class(opened, address):
     tab = Tab(opened, address)
     points, first = tab.answered()
@@ -86,7 +100,9 @@ def test_dragging_rotates_the_points_and_the_frame_and_leaves_the_class(opened, 
     assert [tab.text(name) for name in ("shape-label", "shape-confidence", "shape-bars")] == shown
     assert float(tab.text("shape-change").removeprefix("confidence changed by ")) < 1e-4
     assert "of where your rotation takes it" in tab.text("follows")
-    assert np.linalg.norm(tab.tip() - tip) > 0.03  # the axes move,
+    assert aligned(tip, projected(first["rotation"])) > 0.99
+    assert aligned(tab.tip(), projected(answer["rotation"])) > 0.99  # the axes are those of the answer,
+    assert aligned(tab.tip(), tip) < 0.95  # and have moved,
     assert tab.opened.pixels("#cloud")[1] != picture
     assert tab.text("shape-degrees") == "47°"
 

@@ -16,7 +16,7 @@ class Limits:
         request_seconds: how long a request and its response may take together.
         megabytes: the longest request.
         uploads: how many files may arrive or be read at once; each may take ``megabytes``.
-        waiting: how many questions may wait for the networks.
+        waiting: how many questions about images may wait for the networks, and how many about shapes.
         batch: how many of them pass through a network together.
     """
 
