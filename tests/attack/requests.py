@@ -12,14 +12,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 from PIL import Image
 from serving import untrained
+from small_shapes import point_model
 
 from attack.damage import damaged
-from equicaps.serve import Limits, Playground, listen, make_app, make_server
+from equicaps.serve import Limits, Playground, ShapePlayground, listen, make_app, make_server
 
+JSON, BINARY = "application/json", "application/octet-stream"
 METHODS = ("GET", "POST", "PUT", "HEAD", "DELETE", "OPTIONS", "TRACE", "CONNECT", "XYZ", "get", "")
 PATHS = ("/", "/api/model", "/api/digits", "/api/answer", "/api/picture", "/api/picture?centre=maybe",
+         "/api/shapes", "/api/shapes/answer", "/api/shapes/file", "/api/shapes/file?kind=ply",
          "/../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//evil", "/style.css", "*",
          "/api/answer\x00", "/\udcff", "/" + "a" * 70_000)  # fmt: skip
 HOSTS = ("evil.example", "", "[::1", "127.0.0.1:1")
@@ -32,7 +36,9 @@ def attack(random: Random, count: int, folder: Path) -> Generator[str | None]:
     with listen(0) as on:
         port = on.getsockname()[1]
         limits = Limits(head_seconds=0.5, body_seconds=0.5)
-        server = make_server(make_app(Playground(untrained("steerable"), untrained("plain_cnn")), limits), limits)
+        shapes = ShapePlayground(point_model())
+        playground = Playground(untrained("steerable"), untrained("plain_cnn"), shapes=shapes)
+        server = make_server(make_app(playground, limits), limits)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [on]})
         thread.start()
         while not server.started:
@@ -89,7 +95,7 @@ def answered(port: int, content: bytes, *, hang_up: bool = False) -> bytes | Non
 
 
 def is_alive(random: Random, port: int) -> bool:
-    """Whether a question and an image are answered."""
+    """Whether questions, images and shapes are answered."""
     requests = [polite(random, port) for _ in range(4)]
     return all((answered(port, request) or b"").startswith(b"HTTP/1.1 200") for request in requests)
 
@@ -100,19 +106,21 @@ def hostile(random: Random, port: int) -> bytes:
 
 
 def polite(random: Random, port: int) -> bytes:
-    """A question or an image, as the page sends it."""
+    """A question or a file, as the page sends it."""
     return _written(*_right(random, port))
 
 
 def _right(random: Random, port: int) -> tuple[str, dict[str, str], bytes]:
-    kind = random.choice(("question", "image"))
-    if kind == "question":
-        line, body = "POST /api/answer HTTP/1.1", json.dumps(_question(random)).encode()
-    else:
-        line, body = "POST /api/picture?centre=true HTTP/1.1", _image(random)
-    media = "application/json" if kind == "question" else "image/png"
+    path, media, body = random.choice(
+        (
+            ("/api/answer", JSON, json.dumps(_question(random)).encode()),
+            ("/api/shapes/answer", JSON, json.dumps(_shape_question(random)).encode()),
+            ("/api/picture?centre=true", "image/png", _image(random)),
+            _shape_file(random),
+        )
+    )
     headers = {"Host": f"127.0.0.1:{port}", "Origin": f"http://127.0.0.1:{port}", "Connection": "close"}
-    return line, {**headers, "Content-Type": media, "Content-Length": str(len(body))}, body
+    return f"POST {path} HTTP/1.1", {**headers, "Content-Type": media, "Content-Length": str(len(body))}, body
 
 
 def _written(line: str, headers: dict[str, str], body: bytes) -> bytes:
@@ -124,8 +132,10 @@ def _nearly_right(random: Random, port: int) -> bytes:
     line, headers, body = _right(random, port)
     part = random.choice(("none", "body", "body", "body", "length", "header", "line"))
     if part == "body":
-        is_question = headers["Content-Type"] == "application/json"
-        body = _wrong_question(random) if is_question else damaged(random, body)
+        if headers["Content-Type"] == JSON:
+            body = (_wrong_shape_question if "shapes" in line else _wrong_question)(random)
+        else:
+            body = damaged(random, body)
         headers["Content-Length"] = str(len(body))
     elif part == "length":
         headers["Content-Length"] = random.choice(LENGTHS)
@@ -153,6 +163,43 @@ def _wrong_question(random: Random) -> bytes:
         return b"[" * random.choice((10, 10_000))
     text = json.dumps(question).encode()
     return damaged(random, text) if kind == "text" else text
+
+
+def _shape_question(random: Random) -> dict[str, Any]:
+    return {"points": [[random.gauss() for _ in range(3)] for _ in range(random.choice((1, 20, 300)))]}
+
+
+def _wrong_shape_question(random: Random) -> bytes:
+    question: Any = _shape_question(random)
+    kind = random.choice(("field", "point", "coordinate", "length", "text"))
+    if kind == "field":
+        question[random.choice(["points", "other"])] = random.choice(VALUES)
+    elif kind == "point":
+        question["points"][0] = random.choice(VALUES)
+    elif kind == "coordinate":
+        question["points"][-1][random.randrange(3)] = random.choice(VALUES)
+    elif kind == "length":
+        question["points"] = question["points"] * random.choice((0, 301))
+    text = json.dumps(question).encode()
+    return damaged(random, text) if kind == "text" else text
+
+
+def _shape_file(random: Random) -> tuple[str, str, bytes]:
+    """The path to send it to, its type and its content; a triangle, or random points."""
+    corners = [[random.gauss() for _ in range(3)] for _ in range(3)]
+    lines = "\n".join(" ".join(map(str, corner)) for corner in corners)
+    file = io.BytesIO()
+    np.save(file, corners)
+    header = "ply\nformat ascii 1.0\nelement vertex 3\n" + "".join(f"property float {axis}\n" for axis in "xyz")
+    kind, content = random.choice(
+        (
+            ("xyz", lines.encode()),
+            ("npy", file.getvalue()),
+            ("off", f"OFF\n3 1 0\n{lines}\n3 0 1 2\n".encode()),
+            ("ply", f"{header}end_header\n{lines}\n".encode()),
+        )
+    )
+    return f"/api/shapes/file?kind={kind}", BINARY, content
 
 
 def _image(random: Random) -> bytes:

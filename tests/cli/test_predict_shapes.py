@@ -78,8 +78,7 @@ def test_images_and_shapes_are_not_confused(run, shape_model, model_file, shapes
     words = ("predict", shapes / "chair.off", "-m", model_file, "--out", tmp_path / "a.csv")
     assert failed_cleanly(run(*words), 2, takes_images)
     assert not (tmp_path / "out").exists()
-    for command in (("serve", "--model"), ("bench",)):
-        assert failed_cleanly(run(*command, shape_model), 2, "is a model of shapes, but one that takes images")
+    assert failed_cleanly(run("bench", shape_model), 2, "is a model of shapes, but one that takes images")
     for command in ("audit", "export"):
         data = ("--data", shapes)
         assert failed_cleanly(run(command, model_file, *data), 2, "at least two classes are needed")

@@ -11,6 +11,7 @@ import urllib.request
 
 import pytest
 from commands import failed_cleanly, save_network
+from small_shapes import save_point_network
 
 from equicaps._tensor_files import read_tensors, write_tensors
 
@@ -101,8 +102,8 @@ def weights(tmp_path_factory):
 
 
 @pytest.fixture
-def offered(run, weights, tmp_path, monkeypatch):
-    """The models that the page offers, and what the command says on standard error, with these models shipped."""
+def described(run, weights, tmp_path, monkeypatch):
+    """What the page says of its models, and what the command prints, with these models shipped."""
 
     def found(*words, shipped=("digits", "digits-upright", "digits-plain", "digits-paper")):
         pages = []
@@ -115,9 +116,20 @@ def offered(run, weights, tmp_path, monkeypatch):
         assert result.exit_code == 0, result.output
         [about] = [page.about() for page in pages]
         assert about.plain
-        return [model.name for model in about.models], result.stderr
+        return about, result
 
     shutil.copytree(weights, tmp_path / "weights")
+    return found
+
+
+@pytest.fixture
+def offered(described):
+    """The models of images that the page offers, and what the command says on standard error."""
+
+    def found(*words, **shipped):
+        about, result = described(*words, **shipped)
+        return [model.name for model in about.models], result.stderr
+
     return found
 
 
@@ -155,3 +167,38 @@ def test_a_shipped_model_of_other_pictures_is_not_offered(offered, tmp_path):
     tensors, content = read_tensors(file, "model")
     write_tensors(file, "model", tensors, {**content, "frame": 20})
     assert offered() == (["digits"], "")
+
+
+SHAPES = ("digits", "digits-plain", "digits-paper", "modelnet10")
+
+
+def test_a_model_of_shapes_has_the_second_tab_and_the_first_keeps_the_shipped_models(described, tmp_path):
+    about, result = described("--model", save_point_network(tmp_path / "solids.safetensors"))
+    assert about.shapes.name == "solids"
+    assert [model.name for model in about.models] == ["digits", "digits-paper"]
+    assert re.match(r"solids on http://127\.0\.0\.1:\d+/#shapes \(press Ctrl-C", result.stdout)
+
+
+def test_the_shipped_model_of_shapes_is_shown_if_its_file_is_there(described, tmp_path, model_file):
+    """Beside any model of images, and it can be named."""
+    words = ("--model", model_file)
+    assert described(*words, shipped=SHAPES)[0].shapes is None
+    save_point_network(tmp_path / "weights" / "modelnet10.safetensors")
+    about, result = described(*words, shipped=SHAPES)
+    assert about.shapes.name == "modelnet10"
+    assert "#shapes" not in result.stdout
+    assert "modelnet10 on http" in described("--model", "modelnet10", shipped=SHAPES)[1].stdout
+    (tmp_path / "weights" / "modelnet10.safetensors").write_bytes(b"nonsense")
+    about, result = described(*words, shipped=SHAPES)
+    assert about.shapes is None
+    assert "note: the page is without modelnet10: " in result.stderr
+
+
+def test_a_file_of_the_user_with_that_name_is_not_taken_for_the_shipped_one(
+    described, model_file, tmp_path, monkeypatch
+):
+    (tmp_path / "modelnet10").mkdir()
+    save_point_network(tmp_path / "modelnet10" / "model.safetensors")
+    monkeypatch.chdir(tmp_path)
+    assert described("--model", model_file)[0].shapes is None
+    assert described("--model", "modelnet10")[0].shapes.name == "modelnet10"  # control

@@ -7,7 +7,7 @@ import pytest
 import torch
 import trimesh
 
-from equicaps.data import Cloud, Mesh, read_shape, shape_files
+from equicaps.data import Cloud, Mesh, decode_shape, read_shape, shape_files
 from equicaps.errors import DamagedFileError, EquicapsError, FileError, MissingPackageError, NotFoundError
 
 VERTICES = np.array([[0, 0, 0], [2, 0, 0], [0, 3, 0], [0, 0, 6.0]])
@@ -76,6 +76,18 @@ def test_arrays_of_points_are_read(tmp_path, kind):
     np.save(tmp_path / "a.npy", (2 * POINTS).astype(kind))
     found = read_shape(tmp_path / "a.npy", scale=False)
     torch.testing.assert_close(found.points, torch.from_numpy(2 * POINTS).float())
+
+
+@pytest.mark.parametrize("name", ["a.ply", "a.xyz", "a.npy"])
+def test_the_content_of_a_file_is_read_like_the_file(tmp_path, name):
+    """Of an array also one that is stored by columns."""
+    if name == "a.npy":
+        np.save(tmp_path / name, np.asfortranarray(POINTS))
+    else:
+        write(tmp_path / name, exported("ply") if name == "a.ply" else TEXTS["commas"])
+    for scale in (True, False):
+        found = decode_shape((tmp_path / name).read_bytes(), "it", name[1:], scale=scale)
+        assert found.tobytes() == read_shape(tmp_path / name, scale=scale).tobytes()
 
 
 def test_a_mesh_without_faces_is_a_cloud(tmp_path):
@@ -182,6 +194,8 @@ def test_pickles_and_archives_are_not_opened(tmp_path):
     np.save(tmp_path / "a.npy", np.array([[Mine(str(tmp_path / "mine"))] * 3]), allow_pickle=True)
     with pytest.raises(DamagedFileError, match=r"a.npy is .* not an array of numbers"):
         read_shape(tmp_path / "a.npy")
+    with pytest.raises(DamagedFileError, match=r"it is .* not an array of numbers"):
+        decode_shape((tmp_path / "a.npy").read_bytes(), "it", ".npy")
     assert not (tmp_path / "mine").exists()
     with (tmp_path / "b.npy").open("wb") as file:
         np.savez(file, a=POINTS)
@@ -195,6 +209,8 @@ def test_a_header_that_promises_too_much_reserves_no_memory(tmp_path):
         np.lib.format.write_array_header_1_0(file, header)
     with pytest.raises(DamagedFileError, match=r"a.npy is truncated"):
         read_shape(tmp_path / "a.npy")
+    with pytest.raises(DamagedFileError, match=r"it is truncated, .* which is more than there is"):
+        decode_shape((tmp_path / "a.npy").read_bytes(), "it", ".npy")
     os.truncate(tmp_path / "a.npy", 128 + 24 * 4_500_001)
     with (tmp_path / "a.npy").open("r+b") as file:
         np.lib.format.write_array_header_1_0(file, {**header, "shape": (4_500_001, 3)})

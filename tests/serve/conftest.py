@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import httpx
 import pytest
+from browsing import CHROMIUM, Page
+from playwright.sync_api import sync_playwright
 from serving import Wire, served, untrained
 
 from equicaps.inference import PoseModel
@@ -46,3 +48,29 @@ def connect():
     yield make
     for wire in made:
         wire.socket.close()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def opened(browser, request):
+    pages = []
+
+    def make(address=None, **options):
+        """Open the page of the real command, or the one at an address."""
+        address = address or request.getfixturevalue("server")
+        pages.append((address.partition("#")[0], Page(browser, address, **options)))
+        return pages[-1][1]
+
+    yield make
+    for address, page in pages:
+        assert page.messages == []
+        assert page.requests
+        assert all(url.startswith(address) for url in page.requests)  # nothing leaves this machine
+        page.context.close()

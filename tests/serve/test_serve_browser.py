@@ -3,30 +3,22 @@
 `EQUICAPS_SCREENSHOT=docs/figures/serve.png python -m pytest tests/serve/test_serve_browser.py` makes the README's.
 """
 
-import base64
-import io
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from browsing import needs_chromium
 from PIL import Image
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 from serving import served, untrained
 
 from equicaps.serve import Playground
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="no Chromium found (apt-get install chromium): the page was not tested in a browser"
-    ),
-]
-PATIENCE = 60_000  # milliseconds; the machine may be busy
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
@@ -41,80 +33,6 @@ def server():
             process.send_signal(signal.SIGINT)
             errors = process.communicate(timeout=60)[1]
     assert (process.returncode, errors) == (0, "")  # Ctrl-C ends quietly
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield found
-        found.close()
-
-
-class Page:
-    """The page as a person sees it; collects console messages and requests."""
-
-    def __init__(self, browser, address, **options):
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 1000}, **options})
-        self.context.set_default_timeout(PATIENCE)
-        expect.set_options(timeout=PATIENCE)
-        self.page = self.context.new_page()
-        self.messages, self.requests = [], []
-        self.page.on("console", lambda message: self.messages.append(message.text))
-        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(address)
-        self.at(0)
-
-    def at(self, degrees, pose_degrees=0, model=None):
-        """Wait until the answer for these angles, and of this model if given, is shown."""
-        angles = f'[data-degrees="{degrees}"][data-pose-degrees="{pose_degrees}"]'
-        chosen = "" if model is None else f'[data-model="{model}"]'
-        self.page.wait_for_selector(f"body{angles}{chosen}", state="attached")
-
-    def text(self, selector):
-        return self.page.locator(selector).inner_text()
-
-    def angle(self):
-        return float(self.page.locator("#angle").get_attribute("data-degrees"))
-
-    def shown(self):
-        """Everything written about the capsule network's answer except the angle."""
-        return self.text("#label"), self.text("#confidence"), self.text("#capsule-bars tbody")
-
-    def pixels(self, selector):
-        """The share of a canvas that its most frequent colour covers, and its content."""
-        address = self.page.locator(selector).evaluate("(canvas) => canvas.toDataURL()")
-        with Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))) as found:
-            picture = found.convert("RGB")
-        return max(count for count, _ in picture.getcolors(10**6)) / (picture.width * picture.height), picture.tobytes()
-
-    def drag(self, selector, points, steps=4):
-        box = self.page.locator(selector).bounding_box()
-        places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in points]
-        self.page.mouse.move(*places[0])
-        self.page.mouse.down()
-        for place in places[1:]:
-            self.page.mouse.move(*place, steps=steps)
-        self.page.mouse.up()
-
-
-@pytest.fixture
-def opened(browser, request):
-    pages = []
-
-    def make(address=None, **options):
-        """Open the page of the real command, or the one at an address."""
-        address = address or request.getfixturevalue("server")
-        pages.append((address, Page(browser, address, **options)))
-        return pages[-1][1]
-
-    yield make
-    for address, page in pages:
-        assert page.messages == []
-        assert page.requests
-        assert all(url.startswith(address) for url in page.requests)  # nothing leaves this machine
-        page.context.close()
 
 
 def rotation_error(page, before, degrees):
@@ -261,5 +179,8 @@ def test_an_answer_that_arrives_after_the_switch_is_not_shown(opened, address):
 
 def test_a_single_model_leaves_nothing_to_choose(opened, address):
     with served(Playground(untrained("steerable"))) as alone:
-        expect(opened(alone).page.locator("#models")).to_be_hidden()
+        page = opened(f"{alone}/#shapes").page
+        for name in ("#models", "#tabs", "#shapes"):  # nor is there a tab of shapes
+            expect(page.locator(name)).to_be_hidden()
+        expect(page.locator("#images")).to_be_visible()
         expect(opened(address).page.locator("#models")).to_be_visible()  # control

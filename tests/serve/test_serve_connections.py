@@ -205,7 +205,7 @@ def test_no_more_images_are_read_at_once_than_there_is_memory_for(small, monkeyp
         time.sleep(0.3)  # until the second is there as well
         refused = upload(address)
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
-        assert "too many images" in refused.json()["detail"]
+        assert "too many files" in refused.json()["detail"]
         question = httpx.post(f"{address}/api/answer", json={"pixels": [0] * 9})  # takes little memory
         assert question.status_code == 200
         done.set()

@@ -18,6 +18,7 @@ from serving import served, untrained
 import equicaps
 from equicaps.inference import PoseModel
 from equicaps.serve import Limits, Playground, interchangeable
+from equicaps.serve.app import FILES
 from equicaps.serve.guard import HEADERS
 from equicaps.serve.messages import Question
 
@@ -289,7 +290,7 @@ def test_the_page_loads_nothing_from_elsewhere_and_has_no_inline_script_or_style
     page = client.get("/").text
     files = re.findall(r'(?:src|href)="([^"]+)"', page)
     assert len(files) >= 4
-    texts = [page, *(client.get(file).raise_for_status().text for file in set(files) | {"/canvas.js"})]
+    texts = [page, *(client.get(file).raise_for_status().text for file in set(files) | set(FILES))]
     for text in texts:
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
     assert not re.search(r"<style|<script>|\sstyle=|\son\w+=", page)

@@ -10,7 +10,7 @@ from equicaps.data.mnist import load_mnist
 from equicaps.data.mnist_rot import load_mnist_rot
 from equicaps.data.modelnet10 import load_modelnet10
 from equicaps.data.regenerated import regenerate_affnist, regenerate_mnist_rot
-from equicaps.data.shape_files import read_shape
+from equicaps.data.shape_files import decode_shape, read_shape
 from equicaps.data.shapes import Shapes, Surfaces
 from equicaps.data.shapes_folder import ShapeSplits, load_shapes_folder
 from equicaps.data.solids import solid_shapes
@@ -27,6 +27,7 @@ __all__ = [
     "Surfaces",
     "VoxelSurface",
     "cache_folder",
+    "decode_shape",
     "embedded_digits",
     "load_affnist",
     "load_folder",

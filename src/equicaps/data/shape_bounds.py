@@ -42,7 +42,7 @@ def check_size(path: Path) -> None:
         )
 
 
-def check_cost(path: Path, kind: str, content: bytes) -> None:
+def check_cost(path: Path | str, kind: str, content: bytes) -> None:
     """Refuse a file that has been read, but not parsed, if that would take too long or too much memory.
 
     Args:
@@ -64,7 +64,7 @@ def check_cost(path: Path, kind: str, content: bytes) -> None:
         )
 
 
-def check_count(path: Path, count: int, what: str, most: int) -> None:
+def check_count(path: Path | str, count: int, what: str, most: int) -> None:
     """Refuse a shape of too many points or faces."""
     if count > most:
         raise DamagedFileError(f"{path} is refused: it has {count:,} {what}, more than {most:,}; simplify it first.")

@@ -6,6 +6,7 @@ Nothing but the file itself is opened: materials, textures and addresses that it
 import contextlib
 import io
 import logging
+import math
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,8 @@ MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl"})
 SHAPE_SUFFIXES = MESH_SUFFIXES | {".xyz", ".npy"}
 
 Numbers = NDArray[Any]
+Name = Path | str
+"""What error messages call a file."""
 
 
 def read_shape(path: str | Path, *, scale: bool = True) -> Mesh | Cloud:
@@ -53,20 +56,37 @@ def read_shape(path: str | Path, *, scale: bool = True) -> Mesh | Cloud:
         raise NotFoundError(f"{path} does not exist; expected a shape.")
     check_regular(path)
     try:
-        found = _array(path) if kind == ".npy" else _parsed(path, kind)
+        found = _array(path, path) if kind == ".npy" else _parsed(path, kind, _content(path))
     except OSError as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"cannot read {path}: {error.strerror or error}.") from error
-    _check_finite(path, found)
-    shape = torch.from_numpy(found)
-    return _surface(path, (centred(shape) if scale else shape).float())
+    return _surface(path, found, scale=scale)
 
 
-def _parsed(path: Path, kind: str) -> Float64[np.ndarray, "n *corners 3"]:
-    """Triangles of shape (n, 3, 3), or points of shape (n, 3)."""
+def decode_shape(content: bytes, name: str, kind: str, *, scale: bool = True) -> Mesh | Cloud:
+    """The same for the content of a file, with the same bounds.
+
+    Args:
+        content: of the file.
+        name: what error messages call it.
+        kind: one of :data:`SHAPE_SUFFIXES`.
+        scale: as for :func:`read_shape`.
+
+    Raises:
+        DamagedFileError: it is broken, empty, or too large to be read safely.
+    """
+    found = _array(name, io.BytesIO(content)) if kind == ".npy" else _parsed(name, kind, content)
+    return _surface(name, found, scale=scale)
+
+
+def _content(path: Path) -> bytes:
     check_size(path)
-    content = path.read_bytes()
+    return path.read_bytes()
+
+
+def _parsed(path: Name, kind: str, content: bytes) -> Float64[np.ndarray, "n *corners 3"]:
+    """Triangles of shape (n, 3, 3), or points of shape (n, 3)."""
     if not content.strip():
         raise DamagedFileError(f"{path} is an empty file; remove it, or save the shape again.")
     check_cost(path, kind, content)
@@ -82,7 +102,7 @@ def _parsed(path: Path, kind: str) -> Float64[np.ndarray, "n *corners 3"]:
     return found
 
 
-def _mesh(path: Path, kind: str, content: bytes) -> Float64[np.ndarray, "n *corners 3"]:
+def _mesh(path: Name, kind: str, content: bytes) -> Float64[np.ndarray, "n *corners 3"]:
     try:
         import trimesh
     except ImportError as error:
@@ -131,7 +151,7 @@ def _corners(vertices: Numbers, faces: Numbers) -> Float64[np.ndarray, "faces 3 
     return vertices.astype(np.float64)[faces]
 
 
-def _points(path: Path, content: bytes) -> Float64[np.ndarray, "n 3"]:
+def _points(path: Name, content: bytes) -> Float64[np.ndarray, "n 3"]:
     try:
         text = content.decode("utf-8-sig").replace(",", " ")
         with warnings.catch_warnings():
@@ -147,10 +167,14 @@ def _points(path: Path, content: bytes) -> Float64[np.ndarray, "n 3"]:
     return found[:, :3] if found.size else np.zeros((0, 3))
 
 
-def _array(path: Path) -> Float64[np.ndarray, "n 3"]:
-    """Mapped into memory at first, so that neither a huge file nor a header that promises one is read."""
+def _array(path: Name, source: Path | io.BytesIO) -> Float64[np.ndarray, "n 3"]:
+    """A file is mapped into memory at first, so that neither a huge one nor a header that promises one is read."""
     try:
-        found: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(source, io.BytesIO):
+            _check_promise(source)
+            found: Any = np.load(source, allow_pickle=False)
+        else:
+            found = np.load(source, mmap_mode="r", allow_pickle=False)
     except (OSError, MemoryError):
         raise
     except Exception as error:  # numpy's parser of headers raises nearly anything
@@ -165,7 +189,17 @@ def _array(path: Path) -> Float64[np.ndarray, "n 3"]:
     return np.array(found, dtype=np.float64)
 
 
-def _check_finite(path: Path, found: Numbers) -> None:
+def _check_promise(stream: io.BytesIO) -> None:
+    """Raise if the header announces more than follows: numpy would reserve memory for it before it reads."""
+    old = np.lib.format.read_magic(stream) == (1, 0)
+    header = np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0
+    shape, _, dtype = header(stream)
+    if math.prod(shape) * dtype.itemsize > len(stream.getbuffer()) - stream.tell():
+        raise ValueError(f"the header announces {dtype} of shape {shape}, which is more than there is")
+    stream.seek(0)
+
+
+def _check_finite(path: Name, found: Numbers) -> None:
     if not len(found):
         raise DamagedFileError(f"{path} is empty or truncated: it has neither faces nor points. Repair or remove it.")
     wrong = ~np.isfinite(found).reshape(len(found), -1).all(1)
@@ -177,8 +211,11 @@ def _check_finite(path: Path, found: Numbers) -> None:
         )
 
 
-def _surface(path: Path, shape: torch.Tensor) -> Mesh | Cloud:
-    """Refuses what has no extent."""
+def _surface(path: Name, found: Numbers, *, scale: bool) -> Mesh | Cloud:
+    """Refuses what is not finite or has no extent."""
+    _check_finite(path, found)
+    exact = torch.from_numpy(found)
+    shape = (centred(exact) if scale else exact).float()
     if not shape.isfinite().all():
         raise DamagedFileError(f"{path} has coordinates that are too large for numbers of 32 bits; scale it down.")
     if shape.ndim == 2:

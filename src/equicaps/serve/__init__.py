@@ -12,5 +12,6 @@ from equicaps.serve.app import make_app
 from equicaps.serve.limits import Limits
 from equicaps.serve.playground import Playground, interchangeable
 from equicaps.serve.server import listen, make_server, run
+from equicaps.serve.shape_playground import ShapePlayground
 
-__all__ = ["Limits", "Playground", "interchangeable", "listen", "make_app", "make_server", "run"]
+__all__ = ["Limits", "Playground", "ShapePlayground", "interchangeable", "listen", "make_app", "make_server", "run"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
+from equicaps.errors import UnansweredError
 from equicaps.serve.memory import give_back
 from equicaps.serve.refused import Refused
 
@@ -68,3 +69,15 @@ class Batches(Generic[Question, Answer]):
                 else:
                     answer.set_result(result)
         self._rest = loop.call_later(REST, give_back)
+
+
+def each_answered(
+    answer: Callable[[Sequence[Question]], Sequence[Answer]], questions: Sequence[Question]
+) -> Sequence[Answer | Exception]:
+    """The answers, or the errors; a question that has no finite answer does not keep the others from theirs."""
+    try:
+        return answer(questions) if questions else []
+    except UnansweredError as error:
+        if len(questions) == 1:
+            return [error]
+        return [found for question in questions for found in each_answered(answer, [question])]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Collection, Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,8 +15,8 @@ DISCARDED = 16
 """Of a request that is too long, this many times the limit is still read, so that the sender sees the refusal."""
 PATIENCE = 2.0
 """The seconds that are spent on reading what a request that is refused goes on to send."""
-UPLOAD = "/api/picture"
-"""The path to which image files are sent."""
+BYTES = 4096
+"""The longest request that is neither a file nor a question."""
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -38,15 +39,15 @@ class Guard:
     Args:
         app: the application behind it.
         limits: how long a request may be and take to arrive.
-        question_bytes: the longest question; only image files are allowed ``limits.megabytes``.
+        uploads: the paths to which files are sent; only these are allowed ``limits.megabytes``.
+        questions: the paths to which questions are sent, with the bytes that each is allowed.
     """
 
-    def __init__(self, app: ASGIApp, *, limits: Limits, question_bytes: int) -> None:
-        self.app, self.limits = app, limits
-        self.question_bytes = min(question_bytes, limits.largest)
+    def __init__(self, app: ASGIApp, *, limits: Limits, uploads: Collection[str], questions: Mapping[str, int]) -> None:
+        self.app, self.limits, self.uploads, self.questions = app, limits, uploads, questions
         self._uploads = 0
         self._arriving: dict[asyncio.Timeout, None] = {}
-        """The deadlines of image files of which the rest has yet to arrive, the oldest first."""
+        """The deadlines of files of which the rest has yet to arrive, the oldest first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -61,7 +62,7 @@ class Guard:
             return
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_upload = scope["path"] == UPLOAD
+        is_upload = scope["path"] in self.uploads
         self._uploads += is_upload
         try:
             body = await self._admitted(scope, receive, is_upload=is_upload)
@@ -84,7 +85,9 @@ class Guard:
             raise Refused(*problem)
         if self._uploads > self.limits.uploads and is_upload:
             await self._make_room(receive)
-        largest = self.limits.largest if is_upload else self.question_bytes
+        largest = self.limits.largest
+        if not is_upload:
+            largest = min(self.questions.get(scope["path"], BYTES), largest)
         try:
             async with asyncio.timeout(self.limits.body_seconds) as deadline:
                 if is_upload:
@@ -99,7 +102,7 @@ class Guard:
             self._arriving.pop(deadline, None)
 
     async def _make_room(self, receive: Receive) -> None:
-        """End the oldest of the image files that have not arrived; if all have, refuse the new one."""
+        """End the oldest of the files that have not arrived; if all have, refuse the new one."""
         oldest = next(iter(self._arriving), None)
         if oldest is not None:
             del self._arriving[oldest]
@@ -107,7 +110,7 @@ class Guard:
                 oldest.reschedule(asyncio.get_running_loop().time())
             return
         await self._discard(receive)
-        raise Refused(503, "too many images are being read: try again in a second.")
+        raise Refused(503, "too many files are being read: try again in a second.")
 
     async def _discard(self, receive: Receive) -> None:
         """Read what follows of a request that is refused: a sender that is cut off does not see the refusal."""

@@ -15,8 +15,8 @@ class Limits:
         body_seconds: how long the rest of a request may take.
         request_seconds: how long a request and its response may take together.
         megabytes: the longest request.
-        uploads: how many image files may arrive or be decoded at once; each may take ``megabytes``.
-        waiting: how many questions may wait for the networks.
+        uploads: how many files may arrive or be read at once; each may take ``megabytes``.
+        waiting: how many questions about images may wait for the networks, and how many about shapes.
         batch: how many of them pass through a network together.
     """
 

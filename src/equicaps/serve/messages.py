@@ -5,10 +5,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from equicaps.inference import Answer
+from equicaps.inference import Answer, PointAnswer
 
 Brightness = Annotated[float, Field(ge=0, le=255, allow_inf_nan=False)]
 Degrees = Annotated[float, Field(ge=-360, le=360, allow_inf_nan=False)]
+Coordinate = Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
+Point = Annotated[list[Coordinate], Field(min_length=3, max_length=3)]
 
 
 class Question(BaseModel):
@@ -68,6 +70,40 @@ class AboutModel:
     reconstruction_side: int | None
 
 
+class ShapeQuestion(BaseModel):
+    """The points of a shape, as the user has rotated it."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+    points: list[Point]
+
+
+@dataclass(frozen=True)
+class ShapePoints:
+    """The points of a shape around the origin, with radius 1; ``label`` is its class, if known."""
+
+    points: list[list[float]]
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class ShapeReply:
+    """The answer of the model of shapes; its rotation is in the axes of the points that it was asked about."""
+
+    capsules: PointAnswer
+    cpu_milliseconds: float
+
+
+@dataclass(frozen=True)
+class AboutShapes:
+    """What the page needs to know about the model of shapes; ``examples`` says where the shapes to choose come from."""
+
+    name: str
+    task: str
+    classes: list[str]
+    most_points: int
+    examples: str
+
+
 @dataclass(frozen=True)
 class About:
     """What the page needs to know before the first question; its models share classes and pictures."""
@@ -78,3 +114,4 @@ class About:
     side: int
     digits: bool
     plain: bool
+    shapes: AboutShapes | None

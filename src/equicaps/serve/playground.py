@@ -2,32 +2,40 @@
 
 import time
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 
 from equicaps.data import embedded_digits
-from equicaps.errors import UnansweredError
 from equicaps.images import rotate
 from equicaps.images.background import as_known
 from equicaps.inference import PoseModel
+from equicaps.serve.batches import each_answered
 from equicaps.serve.messages import About, Picture, Question, Reply
 from equicaps.serve.pictures import centred_digit, fitted, read_upload, to_bytes
+from equicaps.serve.shape_playground import ShapePlayground
 from equicaps.serve.shown_model import ShownModel
 
 DIGITS_PER_CLASS = 2
 
 
 class Playground:
-    """Models and, for comparison, a plain CNN.
+    """Models, for comparison a plain CNN, and on a second tab a model of shapes.
 
     Args:
         model: the capsule network to play with.
         plain: a network without poses for the same classes; None to show the capsules alone.
         others: more capsule networks, between which and ``model`` the user can switch.
+        shapes: what the second tab shows; None for a page without it.
     """
 
-    def __init__(self, model: PoseModel, plain: PoseModel | None = None, others: Sequence[PoseModel] = ()) -> None:
+    def __init__(
+        self,
+        model: PoseModel,
+        plain: PoseModel | None = None,
+        others: Sequence[PoseModel] = (),
+        shapes: ShapePlayground | None = None,
+    ) -> None:
         if plain is not None and plain.classes != model.classes:
             raise ValueError(f"Playground: {plain.card.name} and {model.card.name} must have the same classes.")
         for other in others:
@@ -36,7 +44,7 @@ class Playground:
                     f"Playground: to switch between {model} and {other}, they must have the same classes and pictures "
                     f"of the same shape, not {_frame(model)} and {_frame(other)}."
                 )
-        self.plain, self.classes = plain, model.classes
+        self.plain, self.classes, self.shapes = plain, model.classes, shapes
         self.side, self.channels, self.background = model.format.frame, model.format.channels, model.format.background
         self.models = {each.card.name: ShownModel(each) for each in (model, *others)}
         if len(self.models) <= len(others):
@@ -57,6 +65,7 @@ class Playground:
             side=self.side,
             digits=self.classes == tuple("0123456789"),
             plain=self.plain is not None,
+            shapes=self.shapes.about() if self.shapes else None,
         )
 
     @cached_property
@@ -89,17 +98,9 @@ class Playground:
         replies: dict[int, Reply | Exception] = {}
         for name, shown in self.models.items():
             places = [k for k, question in enumerate(questions) if (question.model or next(iter(self.models))) == name]
-            replies |= zip(places, self._answered_by(shown, [questions[k] for k in places]), strict=True)
+            found = each_answered(partial(self._replies, shown), [questions[k] for k in places])
+            replies |= zip(places, found, strict=True)
         return [replies[k] for k in range(len(questions))]
-
-    def _answered_by(self, shown: ShownModel, questions: Sequence[Question]) -> Sequence[Reply | Exception]:
-        """The replies of one model; a question that has none does not keep the others from theirs."""
-        try:
-            return self._replies(shown, questions) if questions else []
-        except UnansweredError as error:
-            if len(questions) == 1:
-                return [error]
-            return [reply for question in questions for reply in self._answered_by(shown, [question])]
 
     @torch.inference_mode()
     def _replies(self, shown: ShownModel, questions: Sequence[Question]) -> list[Reply]:

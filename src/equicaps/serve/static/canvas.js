@@ -82,7 +82,7 @@ export function drawWedge(context, x, y, length, degrees, error) {
 
 export function drawCompass(canvas, degrees) {
   const { context, width, height } = pen(canvas);
-  const radius = width / 2 - 3;
+  const radius = Math.max(0, width / 2 - 3); // nothing to see while another tab is chosen
   context.strokeStyle = colour("line");
   context.lineWidth = 2;
   context.beginPath();

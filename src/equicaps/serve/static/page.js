@@ -1,8 +1,11 @@
-// The controls and figures of the page. The server rotates the picture and runs the networks; nothing is cached.
+// The tab of images, and the start of the page. The server rotates the picture and runs the networks; nothing is cached.
+import { fillRows, makeRows, percent, probabilities } from "/bars.js";
 import { drawCompass, drawLayer, drawPixels, drawPose, drawTrace, drawWedge, pen, raster } from "/canvas.js";
+import { complaining, latest, post, send, upload } from "/server.js";
+import { shapesTab } from "/shapes.js";
+import { offerTabs } from "/tabs.js";
 
 const at = (id) => document.getElementById(id);
-const percent = (value) => `${(100 * value).toFixed(1)}%`;
 const signed = (degrees) => `${degrees > 0 ? "+" : degrees < 0 ? "−" : ""}${Math.abs(degrees).toFixed(1)}°`;
 const wrapped = (degrees) => 180 - ((((180 - degrees) % 360) + 360) % 360); // in (-180, 180]
 
@@ -20,40 +23,7 @@ let tour = 0; // number of the current full circle; changing it stops the circle
 
 // --- the server
 
-async function send(address, options, patience = 5) {
-  const response = await fetch(address, options);
-  if (response.status === 503 && patience) { // too many others are waiting
-    await new Promise((resolve) => setTimeout(resolve, 1000 * Number(response.headers.get("Retry-After"))));
-    return send(address, options, patience - 1);
-  }
-  const content = await response.json();
-  if (!response.ok) throw new Error(content.detail);
-  return content;
-}
-
-// One question at a time; of those that arrive in the meantime only the last is asked.
-let asking = null;
-let again = false;
-function ask() {
-  again = true;
-  asking ??= (async () => {
-    try {
-      while (again) {
-        again = false;
-        await askOnce();
-      }
-    } catch (error) {
-      complain(error);
-    } finally {
-      asking = null;
-    }
-  })();
-  return asking;
-}
-
-const answered = (question) => send("/api/answer", {
-  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(question),
-});
+const answered = (question) => post("/api/answer", question);
 
 async function askOnce() {
   const question = { model: model.name, pixels, degrees, pose_degrees: poseDegrees };
@@ -71,32 +41,22 @@ function forget() {
   trace = new Map();
 }
 
-function complain(error) {
-  at("problem").textContent = error instanceof TypeError ? "The server does not respond. Is it still running?" : error.message;
-  at("problem").hidden = false;
-}
+const complain = complaining(at("problem"));
+const ask = latest(askOnce, complain);
 
 // --- display
-
-function probabilities(answer) {
-  const scores = about.classes.map((each) => answer.scores[each]);
-  const top = Math.max(...scores);
-  const powers = scores.map((score) => Math.exp(score - top));
-  const sum = powers.reduce((a, b) => a + b);
-  return powers.map((power) => power / sum);
-}
 
 const followed = () => name ?? upright.capsules.label;
 
 function remember(angle, { capsules, plain }) {
   const place = about.classes.indexOf(followed());
-  trace.set(angle, [probabilities(capsules)[place], plain && probabilities(plain)[place]]);
+  trace.set(angle, [probabilities(capsules, about.classes)[place], plain && probabilities(plain, about.classes)[place]]);
 }
 
 function show(angle) {
   const { capsules, plain } = reply;
   if (!drawing) showPicture();
-  fill("capsule-bars", capsules, true);
+  fillRows(at("capsule-bars"), about.classes, capsules);
   at("label").textContent = capsules.label;
   at("confidence").textContent = percent(capsules.confidence);
   const within = capsules.angle_error === null ? "" : ` ± ${capsules.angle_error.toFixed(0)}°`;
@@ -106,7 +66,7 @@ function show(angle) {
   drawCompass(at("compass"), capsules.angle);
   showChange(angle);
   if (plain) {
-    fill("plain-bars", plain, false);
+    fillRows(at("plain-bars"), about.classes, plain);
     at("plain-label").textContent = plain.label;
     at("plain-confidence").textContent = percent(plain.confidence);
     at("plain-change").textContent = plain.label !== upright.plain.label ? `was “${upright.plain.label}” at 0°` : "";
@@ -151,21 +111,6 @@ function showChange(angle) {
   badge.textContent = `${exact ? "quarter turn" : "in between"}: largest change ${size}`;
   badge.title = "largest change of a score or an agreement from its value at 0°";
   badge.classList.toggle("calm", !exact);
-}
-
-function fill(id, answer, agreements) {
-  const found = probabilities(answer);
-  [...at(id).tBodies[0].rows].forEach((row, k) => {
-    const each = about.classes[k];
-    row.classList.toggle("first", each === answer.label);
-    const bars = row.querySelectorAll("i");
-    bars[0].style.transform = `scaleX(${found[k]})`;
-    row.cells[2].textContent = percent(found[k]);
-    if (agreements) {
-      bars[1].style.transform = `scaleX(${answer.agreements[each]})`;
-      row.cells[4].textContent = answer.agreements[each].toFixed(2);
-    }
-  });
 }
 
 // --- rotation
@@ -230,11 +175,9 @@ function press(button) {
   for (const each of at("digits").children) each.setAttribute("aria-pressed", each === button);
 }
 
-async function upload(file, centre) {
+async function readImage(file, centre) {
   try {
-    const picture = await send(`/api/picture?centre=${centre}`, {
-      method: "POST", headers: { "Content-Type": file.type || "application/octet-stream" }, body: file,
-    });
+    const picture = await upload(`/api/picture?centre=${centre}`, file, file.type || "application/octet-stream");
     press(null);
     return setPicture(picture.pixels);
   } catch (error) {
@@ -305,32 +248,12 @@ function draw() {
     picture.addEventListener(end, () => {
       if (!drawing || !last) return;
       last = null;
-      sheet.toBlob((blob) => (sent = sent.then(() => upload(blob, about.digits))), "image/png");
+      sheet.toBlob((blob) => (sent = sent.then(() => readImage(blob, about.digits))), "image/png");
     });
   }
 }
 
 // --- start
-
-function rows(id, columns) {
-  const body = at(id).tBodies[0];
-  at(id).classList.toggle("long", about.classes.some((each) => each.length > 2));
-  for (const each of about.classes) {
-    const row = body.insertRow();
-    const head = document.createElement("th");
-    head.scope = "row";
-    head.textContent = each;
-    row.append(head);
-    for (let k = 0; k < columns; k += 1) {
-      const bar = document.createElement("span");
-      bar.className = k ? "bar thin" : "bar";
-      bar.setAttribute("aria-hidden", "true");
-      bar.append(document.createElement("i"));
-      row.insertCell().append(bar);
-      row.insertCell();
-    }
-  }
-}
 
 function layerFigures(count) {
   at("layers").replaceChildren();
@@ -344,14 +267,16 @@ function layerFigures(count) {
   }
 }
 
-// Everything on the page that depends on the model but not on its reply; then asks it about the picture.
+const describe = () => (at("model").textContent = `model ${model.name}: ${model.task}`);
+
+// Everything on the tab that depends on the model but not on its reply; then asks it about the picture.
 function choose(chosen) {
   model = chosen;
   forget();
   tour += 1;
-  at("model").textContent = `model ${model.name}: ${model.task}`;
+  describe();
   at("decoded").hidden = model.reconstruction_side === null;
-  document.querySelector("main").classList.toggle("undecoded", model.reconstruction_side === null);
+  at("board").classList.toggle("undecoded", model.reconstruction_side === null);
   layerFigures(model.layers);
   at("inside").hidden = !model.layers;
   if (pixels) ask();
@@ -390,15 +315,14 @@ async function offerDigits() {
   return at("digits").children;
 }
 
-async function start() {
-  about = await send("/api/model");
+async function startImages() {
   at("plain").hidden = !about.plain;
-  document.querySelector("main").classList.toggle("alone", !about.plain);
+  at("board").classList.toggle("alone", !about.plain);
   document.querySelector(".plain-key").hidden = !about.plain;
   at("centre-label").hidden = at("pick-title").hidden = !about.digits;
   at("centre").checked = about.digits;
-  rows("capsule-bars", 2);
-  rows("plain-bars", 1);
+  makeRows(at("capsule-bars"), about.classes, 2);
+  makeRows(at("plain-bars"), about.classes, 1);
   offerModels();
 
   at("left").addEventListener("click", () => byUser(degrees + 90));
@@ -418,16 +342,29 @@ async function start() {
     event.target.value = "";
     if (!file) return;
     setDrawing(false);
-    await upload(file, about.digits && at("centre").checked);
+    await readImage(file, about.digits && at("centre").checked);
   });
   dragToRotate();
   draw();
-  const redraw = () => reply && (drawing ? showSheet() : show(degrees));
   window.addEventListener("resize", redraw);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   const digits = await offerDigits();
   if (digits.length) digits[7].click();
   else setDrawing(true);
+}
+
+const redraw = () => reply && (drawing ? showSheet() : show(degrees));
+
+// What to do when the tab is chosen.
+function imagesTab() {
+  if (!model) return startImages().catch(complain);
+  describe();
+  redraw();
+}
+
+async function start() {
+  about = await send("/api/model");
+  offerTabs({ images: imagesTab, ...(about.shapes && { shapes: shapesTab(about.shapes) }) });
 }
 
 start().catch(complain);
