@@ -60,7 +60,7 @@ class PointTraining:
             Budget(steps=self.steps),
             PointArchitecture(self.preset),
             Optimiser(rate=self.rate, weight_decay=1e-2, clip=1.0),
-            Objective(spread=0.3, consistency=0.3, label_smoothing=0.1),
+            Objective(consistency=1.0, upright=True, label_smoothing=0.1),
             batch=self.batch,
             seed=self.seed,
             intervals=Intervals(evaluations=10, evaluation_images=None, checkpoint_seconds=120.0),

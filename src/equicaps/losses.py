@@ -89,7 +89,7 @@ class Objective:
     reconstruction: float = 0.0
     consistency: float = 0.3
     upright: bool = False
-    """Whether the training shapes of a class all stand in the same way, so that consistency compares their poses, too."""
+    """Whether all training shapes of a class stand in the same way, so that consistency compares their poses, too."""
     label_smoothing: float = 0.05
     margin: tuple[float, float] = (0.2, 0.9)
     """The margin of the spread loss at the start and at the end of the training."""

@@ -36,6 +36,7 @@ def test_a_folder_of_shapes_is_trained_on(trained):
     found = json.loads(result.stdout)
     assert found["config"]["model"] == {"preset": "points", "num_classes": 5}
     assert (found["config"]["seed"], found["config"]["batch"], found["config"]["optimiser"]["clip"]) == (3, 4, 1.0)
+    assert found["config"]["objective"]["upright"]
     assert "points: " in result.stderr
     assert "each training shape will be seen about" in result.stderr
     assert "test shapes by true class" in result.stderr
@@ -68,9 +69,16 @@ def test_options_for_images_are_refused(run, data, tmp_path, options, message):
     assert failed_cleanly(run("train", data, "--out", tmp_path / "run", "--steps", 1, *options), 2, message)
 
 
-def test_a_preset_for_shapes_is_refused_for_images(run, tmp_path):
-    words = ("train", "digits", "--preset", "points", "--out", tmp_path / "run")
-    assert failed_cleanly(run(*words), 2, "the preset 'points' is for shapes, but digits holds none")
+def test_shapes_that_stand_in_any_way_are_not_compared_with_each_other(run, data, tmp_path):
+    result = run("train", data, "--out", tmp_path / "run", "--steps", 1, *QUICK, "--any-orientation", "--json")
+    assert result.exit_code == 0, result.output
+    assert not json.loads(result.stdout)["config"]["objective"]["upright"]
+
+
+@pytest.mark.parametrize("option", [("--preset", "points"), ("--any-orientation",)])
+def test_what_is_for_shapes_is_refused_for_images(run, tmp_path, option):
+    words = ("train", "digits", *option, "--out", tmp_path / "run")
+    assert failed_cleanly(run(*words), 2, " is for shapes, but digits holds none")
 
 
 def test_the_card_of_a_model_of_shapes_is_shown(run, trained):

@@ -12,7 +12,8 @@ def test_the_defaults_are_those_that_were_chosen():
     config = SHAPE_DEFAULTS
     assert (config.optimiser.rate, config.optimiser.weight_decay, config.optimiser.clip) == (4e-3, 1e-2, 1.0)
     objective = config.objective
-    assert (objective.cross_entropy, objective.spread, objective.consistency) == (1.0, 0.3, 0.3)
+    assert (objective.cross_entropy, objective.spread, objective.consistency) == (1.0, 0.3, 1.0)
+    assert objective.upright
     assert objective.label_smoothing == 0.1
     assert (config.batch, config.views, config.model.preset) == (32, 2, "points")
 

@@ -56,6 +56,7 @@ def train(
     mirror: Literal["distinguish", "ignore"] | None,
     angles: Path | None,
     upright: bool,
+    any_orientation: bool,
     balance: bool,
     size: int | None,
     device: str | None,
@@ -69,7 +70,7 @@ def train(
         shapes = holds_shapes(data)
         defaults = SHAPE_DEFAULTS if shapes else DEFAULTS
         _check_kind(
-            data, shapes, preset,
+            data, shapes, preset, any_orientation,
             {"--reconstruction": reconstruction, "--mirror": mirror, "--angles": angles, "--upright": upright or None,
              "--balance": balance or None, "--size": size},
         )  # fmt: skip
@@ -95,6 +96,7 @@ def train(
                 "optimiser.clip": clip,
                 "optimiser.ema": ema,
                 "objective.consistency": consistency or 0.0 if upright else consistency,
+                "objective.upright": False if any_orientation else None,
                 "objective.spread": spread,
                 "objective.reconstruction": reconstruction,
                 "views": 1 if upright else None,
@@ -154,11 +156,15 @@ def _describe(console: Console, setup: Setup, out: Path, size: int | None) -> No
         )
 
 
-def _check_kind(data: str, shapes: bool, preset: str | None, for_images: Mapping[str, object]) -> None:
+def _check_kind(
+    data: str, shapes: bool, preset: str | None, any_orientation: bool, for_images: Mapping[str, object]
+) -> None:
     """Raise if the preset or an option does not suit what the data are."""
     if not shapes:
         if preset in POINT_PRESETS:
             raise UsageError(f"the preset {preset!r} is for shapes, but {data} holds none, or more images than shapes.")
+        if any_orientation:
+            raise UsageError(f"--any-orientation is for shapes, but {data} holds none, or more images than shapes.")
         return
     if given := [name for name, value in for_images.items() if value is not None]:
         raise UsageError(

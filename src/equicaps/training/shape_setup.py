@@ -14,7 +14,7 @@ SHAPE_DEFAULTS = TrainConfig(
     Budget(up_to_minutes=10.0),
     PointArchitecture(),
     Optimiser(rate=4e-3, weight_decay=1e-2, clip=1.0),
-    Objective(label_smoothing=0.1),
+    Objective(consistency=1.0, upright=True, label_smoothing=0.1),
     batch=32,
     intervals=Intervals(evaluations=10, evaluation_images=500),
 )

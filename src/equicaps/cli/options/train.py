@@ -34,7 +34,7 @@ def train(
     decay: Annotated[float | None, _option("The weight decay.", "0.001, for shapes 0.01")] = None,
     clip: Annotated[float | None, _option("Clip the gradient to this norm.", "no clipping, for shapes 1.0")] = None,
     ema: Annotated[float | None, _option("Average the weights with this decay, for instance 0.999.")] = None,
-    consistency: Annotated[float | None, _option("The weight of pose consistency.", 0.3)] = None,
+    consistency: Annotated[float | None, _option("The weight of pose consistency.", "0.3, for shapes 1.0")] = None,
     spread: Annotated[float | None, _option("The weight of the spread loss.", 0.3)] = None,
     reconstruction: Annotated[float | None, _option("The weight of a decoder's loss.", 0.0)] = None,
     mirror: Annotated[
@@ -46,6 +46,10 @@ def train(
         _option("A CSV file (file,angle) of known angles: degrees from upright, counter-clockwise, empty if unknown."),
     ] = None,
     upright: Annotated[bool, typer.Option("--upright", help="Train on the images without rotating them.")] = False,
+    any_orientation: Annotated[
+        bool,
+        typer.Option("--any-orientation", help="The training shapes of a class do not all stand in the same way."),
+    ] = False,
     balance: Annotated[
         bool, typer.Option("--balance", help="Repeat the images of rarer classes until all are equally frequent.")
     ] = False,
@@ -67,5 +71,6 @@ def train(
     file, label and, where angles are known, angle.
 
     `equicaps train shapes/` trains on three-dimensional shapes, if the files of the folder are meshes or points. They
-    need not be rotated: the answers do not change under any rotation of space.
+    need not be rotated: the answers do not change under any rotation of space. All shapes of a class should stand in
+    the same way, which is then what predicted rotations start from; otherwise add --any-orientation.
     """
