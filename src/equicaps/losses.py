@@ -148,8 +148,8 @@ class Objective:
                 "images, or use Objective(consistency=0)."
             )
         if planar:
-            before, after = degrees.chunk(2)
-            return pose_consistency(*poses.chunk(2), after - before)
+            (first, second), (before, after) = poses.chunk(2), degrees.chunk(2)
+            return pose_consistency(first, second, after - before)
         shape = torch.arange(len(labels), device=labels.device) % (len(labels) // 2)
         return frame_consistency(poses, shape[:, None] == shape)
 

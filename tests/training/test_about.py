@@ -7,6 +7,7 @@ from equicaps.data import solid_shapes
 from equicaps.groups import SO3
 from equicaps.models.output import CapsOutput
 from equicaps.training.about import POINTS, about_shapes
+from equicaps.training.shape_setup import SHAPE_DEFAULTS
 
 
 class Constant(nn.Module):
@@ -26,7 +27,7 @@ class Constant(nn.Module):
 def test_uprights_are_the_mean_poses_of_upright_shapes():
     data = solid_shapes(60)
     poses = SO3().random(len(data.classes))
-    found = about_shapes(Constant(poses), data)
+    found = about_shapes(Constant(poses), SHAPE_DEFAULTS, data, None, {})
     uprights = torch.tensor(found["uprights"])
     assert found["data"] == data.name
     assert found["points"] == POINTS

@@ -133,16 +133,18 @@ def measure_errors(
     if int(defined.sum()) < views * FEWEST:
         return None
     labels, seen, errors = labels[defined], seen[defined], errors[defined]
-    overall = _quantile(errors, views)
+    overall = conformal_quantile(errors, views)
     of_classes = (errors[labels == label] for label in range(len(model.classes)))
-    by_class = tuple(_quantile(own, views) if 2 * len(own) >= views * FEWEST else overall for own in of_classes)
+    by_class = tuple(
+        conformal_quantile(own, views) if 2 * len(own) >= views * FEWEST else overall for own in of_classes
+    )
     rough = torch.tensor(by_class)[labels] / seen.clamp(min=FAINTEST)
     groups = rough.argsort().chunk(min(BINS, len(errors) // (views * FEWEST)))
-    table = [(rough[group].median().item(), _quantile(errors[group], views)) for group in groups]
+    table = [(rough[group].median().item(), conformal_quantile(errors[group], views)) for group in groups]
     return AngleErrors(by_class, *zip(*table, strict=True))
 
 
-def _quantile(errors: Float[Tensor, " n"], views: int) -> float:
+def conformal_quantile(errors: Float[Tensor, " n"], views: int = 1) -> float:
     """What :data:`COVERAGE` of all errors stay below, with the margin that the number of images calls for.
 
     Of n exchangeable images the next one stays below the ⌈(n + 1) c⌉-th smallest with probability c (split conformal

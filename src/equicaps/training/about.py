@@ -13,10 +13,13 @@ from equicaps.images.preparation import square
 from equicaps.inference.angle_error import measure_errors
 from equicaps.inference.card import Card
 from equicaps.inference.model import PoseModel
+from equicaps.inference.point_card import PointCard
+from equicaps.inference.point_model import PointModel
+from equicaps.inference.rotation_error import measure_rotation_errors
 from equicaps.inference.symmetry import find_symmetries
 from equicaps.losses import true_poses
 from equicaps.metrics import on_cpu
-from equicaps.models import GroupCapsNet
+from equicaps.models import GroupCapsNet, PointCapsNet
 from equicaps.models.output import CapsOutput
 from equicaps.training.config import TrainConfig
 from equicaps.training.zeros import zeros_of
@@ -59,14 +62,22 @@ def about_images(
 
 
 @torch.no_grad()
-def about_shapes(network: nn.Module, data: Shapes) -> dict[str, Any]:
-    """The mean pose of the upright training shapes of each class, from which its rotations are measured.
+def about_shapes(
+    network: nn.Module, config: TrainConfig, data: Shapes, validation: Shapes | None, content: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The mean pose of the training shapes of each class, from which its rotations are measured, and their error.
 
-    The pose of a class whose shapes have none in common is zero.
+    The pose of a class whose shapes have none in common is zero. The arguments are those of :func:`about_images`.
     """
     clouds, answer = data.sample(POINTS), on_cpu(network.eval())
     poses = true_poses(CapsOutput.cat([answer(part) for part in clouds.split(BATCH)]), data.labels)
     own = [poses[data.labels == label] for label in range(len(data.classes))]
     zero = poses.new_zeros(1, 9)
     means = [SO3().mean(some, torch.ones_like(some[:, 0])) if len(some) else zero[0] for some in own]
-    return {"data": data.name, "points": POINTS, "uprights": torch.stack(means).tolist()}
+    found = {"data": data.name, "points": POINTS, "uprights": torch.stack(means).tolist()}
+    if validation is None:
+        return found
+    assert isinstance(network, PointCapsNet)
+    model = PointModel(network, PointCard.of("model", {**content, **found}))
+    errors = measure_rotation_errors(model, validation, upright=config.objective.upright)
+    return found | ({} if errors is None else {"angle_errors": errors})

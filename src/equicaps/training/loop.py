@@ -69,7 +69,7 @@ def train(
     folder: Path | str,
     network: nn.Module | None = None,
     evaluation: Evaluation | None = None,
-    validation: Dataset | None = None,
+    validation: Dataset | Shapes | None = None,
     resume: bool = False,
     other_images: bool = False,
     watch: Watch | None = None,
@@ -91,7 +91,8 @@ def train(
             :class:`GroupCapsNet` is exported as a model.
         evaluation: measures the network at intervals and at the end, in the first process. With
             ``Budget(up_to_minutes=...)`` it also decides when to stop; :class:`LookOnce` keeps test images out of that.
-        validation: images that are not in ``data``, on which the error of predicted angles is measured at the end.
+        validation: images or shapes that are not in ``data``, on which the error of predicted angles or rotations is
+            measured at the end.
         resume: continue the training in ``folder``, if there is one.
         other_images: continue it also if the images are not those that it was started with.
         watch: is called after every step, in the first process.
@@ -120,7 +121,7 @@ class _Run:
         trainer: Trainer,
         folder: Path,
         evaluation: Evaluation | None,
-        validation: Dataset | None,
+        validation: Dataset | Shapes | None,
         watch: Watch | None,
     ) -> None:
         self.trainer, self.config, self.world = trainer, trainer.config, trainer.world
@@ -263,8 +264,10 @@ class _Run:
             content.pop("confusion", None)  # may be large
             network = trainer.best.eval()
             if isinstance(self.data, Shapes):
-                content |= about_shapes(network, self.data)
+                assert not isinstance(self.validation, Dataset)
+                content |= about_shapes(network, self.config, self.data, self.validation, content)
             else:
+                assert not isinstance(self.validation, Shapes)
                 content |= about_images(network, self.config, self.data, self.validation, content)
             save_model(self.folder / MODEL, network, content)
 

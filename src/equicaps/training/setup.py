@@ -35,7 +35,7 @@ class Setup:
     augmentation: Augment
     network: GroupCapsNet | PointCapsNet
     evaluation: Evaluation
-    validation: Dataset | None
+    validation: Dataset | Shapes | None
 
 
 def set_up(

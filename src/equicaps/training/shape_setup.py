@@ -38,7 +38,8 @@ def set_up_shapes(data: str, config: TrainConfig, *, watch: Watch | None = None)
     count = min(len(training) // 10, config.intervals.evaluation_images or len(training))
     rest, watched = training.hold_back(count)
     evaluation: Evaluation = AnyRotation(held_out, POINTS, confusion=True)
-    if len(watched) >= FEWEST_WATCHED:
+    enough = len(watched) >= FEWEST_WATCHED
+    if enough:
         training, config = rest, config.changed({"intervals.evaluation_images": len(watched)})
         evaluation = LookOnce(AnyRotation(watched, POINTS), evaluation)
     else:
@@ -46,4 +47,4 @@ def set_up_shapes(data: str, config: TrainConfig, *, watch: Watch | None = None)
     config = config.changed({"model.num_classes": len(training.classes)})
     network = config.network()
     assert isinstance(network, PointCapsNet)
-    return Setup(config, training, ShapeViews(POINTS, STRETCH), network, evaluation, None)
+    return Setup(config, training, ShapeViews(POINTS, STRETCH), network, evaluation, watched if enough else None)
