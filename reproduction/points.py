@@ -21,7 +21,7 @@ from equicaps.inference.model_files import MODEL
 from equicaps.inference.point_audit import audit_points
 from equicaps.inference.point_model import PointModel
 from equicaps.losses import Objective, true_poses
-from equicaps.metrics import rotation_errors
+from equicaps.metrics import PosePairs, rotation_errors, vertical_errors
 from equicaps.models import CapsOutput, PointArchitecture
 from equicaps.training import Budget, Intervals, Optimiser, TrainConfig
 from equicaps.training.log import RESULT
@@ -77,7 +77,7 @@ def validate(results: Results, training: PointTraining, root: Path | None) -> Re
     folder = results.unfinished(f"validation-{training.name}")
     finished = folder / RESULT  # names the commit that trained, which may be another one than this
     if not finished.exists():
-        finish_training(training.config(), rest, VIEWS, AnyRotation(held), folder, results.console)
+        finish_training(training.config(), rest, VIEWS, AnyRotation(held), folder, results.console, held)
     record: Record = json.loads(finished.read_text())
     model = load(folder / MODEL)
     assert isinstance(model, PointModel)
@@ -96,18 +96,19 @@ def measured(model: PointModel, data: Shapes) -> dict[str, Any]:
         for number, rotation in enumerate(rotations)
     )
     right = (first.scores.argmax(-1) == labels) & (second.scores.argmax(-1) == labels)
-    errors = rotation_errors(*(true_poses(output, labels) for output in (first, second)), *rotations)
+    pairs = PosePairs(*(true_poses(output, labels) for output in (first, second)), *rotations)
+    places = {name: right & (labels == label) for label, name in enumerate(data.classes)}
     by_class = {
-        name: errors[right & (labels == label)].median().item()
-        for label, name in enumerate(data.classes)
-        if (right & (labels == label)).any()
+        name: {kind: errors[place].median().item() for kind, errors in _errors(pairs).items()}
+        for name, place in places.items()
+        if place.any()
     }
     started = time.process_time()
     answers(network, clouds[1024])
     speed = len(data) / (time.process_time() - started)
     return {
         "audit": audit_points(model, data).to_dict(),
-        "pose_error_median_by_class": by_class,
+        "pose_errors_by_class": by_class,
         "accuracy_by_points": {str(count): _accuracy(network, clouds[count], labels) for count in COUNTS},
         "accuracy_with_noise": _accuracy(network, noisy(clouds[1024], generator), labels),
         "parameters": network.parameter_counts()[0],
@@ -129,6 +130,10 @@ def noisy(clouds: Float[Tensor, "n points 3"], generator: torch.Generator) -> Fl
     noise = low + (high - low) * torch.rand(clouds.shape, generator=generator)
     replaced = torch.rand(clouds.shape[:2], generator=generator) < NOISE
     return torch.where(replaced.unsqueeze(-1), noise, clouds)
+
+
+def _errors(pairs: PosePairs) -> dict[str, Tensor]:
+    return {"pose_error_median": rotation_errors(pairs), "vertical_error_median": vertical_errors(pairs)}
 
 
 def _accuracy(network: torch.nn.Module, clouds: Tensor, labels: Tensor) -> float:

@@ -194,11 +194,15 @@ def finish_training(
     evaluation: Evaluation,
     folder: Path,
     console: Console,
+    validation: Shapes | None = None,
 ) -> Record:
     """Train, or continue training, to the end; returns the training's record."""
     console.print(f"training {folder.name}", markup=False, highlight=False)
     with TrainingBar(console) as bar:
-        result = train(config, data, augmentation, folder=folder, evaluation=evaluation, resume=True, watch=bar)
+        result = train(
+            config, data, augmentation, folder=folder, evaluation=evaluation, validation=validation, resume=True,
+            watch=bar,
+        )  # fmt: skip
     if not result.finished:
         raise KeyboardInterrupt(
             f"{folder.name} stopped after {result.step:,} steps and was saved: run the same command to continue."

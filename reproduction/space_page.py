@@ -8,6 +8,12 @@ from reproduction.results import Record
 WORDS = {"points": "`points`, steerable capsules", "points-paper": "`points-paper`, the paper's construction"}
 
 
+def _errors(of_class: dict[str, float] | None) -> str:
+    if of_class is None:
+        return "–"
+    return f"{of_class['pose_error_median']:.1f}° ({of_class['vertical_error_median']:.1f}°)"
+
+
 def table(record: Record) -> str:
     """One column for each network."""
     found = record["validation"]
@@ -29,10 +35,8 @@ def table(record: Record) -> str:
         [f"accuracy with {count} points", *(f"{one['accuracy_by_points'][count]:.1f} %" for one in found.values())]
         for count in counts
     ]
-    classes = {name: one["pose_error_median_by_class"] for name, one in found.items()}
-    names = list(dict.fromkeys(name for by_class in classes.values() for name in by_class))
-    body += [
-        [f"pose error, median, {name}", *(f"{one[name]:.1f}°" if name in one else "–" for one in classes.values())]
-        for name in names
-    ]
+    classes = [one["pose_errors_by_class"] for one in found.values()]
+    names = list(dict.fromkeys(name for by_class in classes for name in by_class))
+    body += [[f"pose error, median (of the vertical axis), {name}", *(_errors(one.get(name)) for one in classes)]
+             for name in names]  # fmt: skip
     return markdown_table(("", *(WORDS[name] for name in found)), body)

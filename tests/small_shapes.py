@@ -12,6 +12,7 @@ from equicaps.inference.point_model import PointModel
 from equicaps.models import PointArchitecture
 from equicaps.training import Budget, TrainConfig
 from equicaps.training.about import about_shapes
+from equicaps.training.shape_setup import SHAPE_DEFAULTS
 
 SOLIDS = solid_shapes(15)
 
@@ -23,7 +24,7 @@ def parts(preset="points"):
     network.train()(SOLIDS.sample(300))
     config = TrainConfig(Budget(steps=1), PointArchitecture(preset, 5)).to_dict()
     content = {"config": config, "classes": list(SOLIDS.classes), "data": "solids", "figures": {"accuracy": 20.0}}
-    return network.eval(), content | about_shapes(network.eval(), SOLIDS) | {"points": 300}
+    return network.eval(), content | about_shapes(network.eval(), SHAPE_DEFAULTS, SOLIDS, None, {}) | {"points": 300}
 
 
 def point_model():

@@ -105,28 +105,43 @@ def confusion(
     return (labels * classes + predictions).bincount(minlength=classes**2).reshape(classes, classes)
 
 
-def rotation_errors(
-    first: Float[Tensor, "n 9"], second: Float[Tensor, "n 9"], before: Float[Tensor, "n 9"], after: Float[Tensor, "n 9"]
-) -> Float[Tensor, " n"]:
-    """The angles in degrees between the predicted and the true rotation from one view of each shape to another.
+class PosePairs(NamedTuple):
+    """Two views of each shape: the predicted poses, and the true rotations of the shape as its file has it."""
 
-    Args:
-        first: the predicted poses of the first views.
-        second: those of the second views.
-        before: the true rotations of the first views.
-        after: those of the second views.
+    first: Float[Tensor, "n 9"]
+    second: Float[Tensor, "n 9"]
+    before: Float[Tensor, "n 9"]
+    """The true rotations of the first views."""
+    after: Float[Tensor, "n 9"]
+    """Those of the second views."""
+
+
+def rotation_errors(pairs: PosePairs) -> Float[Tensor, " n"]:
+    """The angles in degrees between the predicted and the true rotation from one view of each shape to another."""
+    return _where_defined(pairs, torch.linalg.vector_norm(SO3().log(_differences(pairs)), dim=-1))
+
+
+def vertical_errors(pairs: PosePairs) -> Float[Tensor, " n"]:
+    """The angles in degrees by which that rotation misses the third axis of each shape, whatever it does around it.
+
+    That is the error of a shape that looks the same from all sides, such as a round table.
     """
-    group = SO3()
+    tilted = _differences(pairs).unflatten(-1, (3, 3))[..., 2]
+    return _where_defined(pairs, torch.atan2(torch.linalg.vector_norm(tilted[..., :2], dim=-1), tilted[..., 2]))
+
+
+def _differences(pairs: PosePairs) -> Float[Tensor, "n 9"]:
+    """What the predicted rotation does too much, in the coordinates of the shape: the identity if it is right."""
+    group, (first, second, before, after) = SO3(), pairs
     difference = group.compose(
         group.compose(group.inverse(after), second), group.inverse(group.compose(group.inverse(before), first))
     )
-    angles = torch.rad2deg(
-        torch.linalg.vector_norm(
-            group.log(group.mean(difference.unsqueeze(-2), torch.ones_like(difference[:, :1]))), dim=-1
-        )
-    )
-    defined = (group.presence(first) > 0.5) & (group.presence(second) > 0.5)
-    return torch.where(defined, angles, UNDEFINED)
+    return group.mean(difference.unsqueeze(-2), torch.ones_like(difference[:, :1]))
+
+
+def _where_defined(pairs: PosePairs, radians: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    defined = (SO3().presence(pairs.first) > 0.5) & (SO3().presence(pairs.second) > 0.5)
+    return torch.where(defined, torch.rad2deg(radians), UNDEFINED)
 
 
 def pose_errors(

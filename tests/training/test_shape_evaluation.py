@@ -1,12 +1,14 @@
 """Accuracy and pose error under random rotations, of networks whose answers are known."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
 
 from equicaps.data import solid_shapes
 from equicaps.groups import SO3
-from equicaps.metrics import rotation_errors
+from equicaps.metrics import PosePairs, rotation_errors, vertical_errors
 from equicaps.models.output import CapsOutput
 from equicaps.training.shape_evaluation import AnyRotation
 
@@ -72,5 +74,21 @@ def test_wrong_classes_count_in_the_accuracy_and_not_in_the_pose_error(shapes):
 
 def test_undefined_poses_count_as_180_degrees():
     some = SO3().random(3)
-    errors = rotation_errors(some * torch.tensor([[1.0], [0.0], [1.0]]), some, SO3().identity(3), SO3().identity(3))
+    pairs = PosePairs(some * torch.tensor([[1.0], [0.0], [1.0]]), some, SO3().identity(3), SO3().identity(3))
+    errors = rotation_errors(pairs)
     torch.testing.assert_close(errors, torch.tensor([0.0, 180.0, 0.0]), atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("axis", "expected"), [((0.0, 0.0, 1.0), 0.0), ((1.0, 0.0, 0.0), 40.0), ((0.0, -1.0, 0.0), 40.0)]
+)
+def test_the_error_of_the_vertical_axis_ignores_rotations_around_it(axis, expected, dtype):
+    """The second pose is off by 40 degrees about an axis of the shape, whatever rotations the two views have."""
+    group, upright = SO3(), SO3().random(5, dtype=dtype)
+    before, after = group.random(5, dtype=dtype), group.random(5, dtype=dtype)
+    wrong = group.exp(torch.tensor(axis, dtype=dtype) * math.radians(40.0))
+    first = group.compose(before, upright)
+    second = group.compose(after, group.compose(wrong, upright))
+    pairs = PosePairs(first, second, before, after)
+    torch.testing.assert_close(vertical_errors(pairs), torch.full((5,), expected, dtype=dtype), atol=0.1, rtol=0)
+    torch.testing.assert_close(rotation_errors(pairs), torch.full((5,), 40.0, dtype=dtype), atol=0.1, rtol=0)

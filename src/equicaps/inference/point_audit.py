@@ -18,7 +18,7 @@ from equicaps.inference.audit import ALLOWED, changes
 from equicaps.inference.model import eval_mode
 from equicaps.inference.point_model import BATCH, PointModel
 from equicaps.losses import true_poses
-from equicaps.metrics import Exactness, Network, accuracy, on_cpu, rotation_errors
+from equicaps.metrics import Exactness, Network, PosePairs, accuracy, on_cpu, rotation_errors
 from equicaps.models.output import CapsOutput
 
 ROTATIONS = 4
@@ -106,7 +106,7 @@ def audit_points(
         anew = _answers(network, _rotated(others, turn))
     right = (still.scores.argmax(-1) == data.labels) & (anew.scores.argmax(-1) == data.labels)
     before, after = (true_poses(output, data.labels)[right] for output in (still, anew))
-    errors = rotation_errors(before, after, group.identity(len(before)), turn[right])
+    errors = rotation_errors(PosePairs(before, after, group.identity(len(before)), turn[right]))
     exact = _worst(found)
     return PointCertificate(
         model.card.name, data.name, len(data), rotations, exact, *accuracy(still, data.labels),

@@ -9,7 +9,15 @@ from torch import nn
 from equicaps.data.shapes import Shapes
 from equicaps.groups import SO3
 from equicaps.losses import true_poses
-from equicaps.metrics import accuracy, balanced_accuracy, check_not_empty, confusion, on_cpu, rotation_errors
+from equicaps.metrics import (
+    PosePairs,
+    accuracy,
+    balanced_accuracy,
+    check_not_empty,
+    confusion,
+    on_cpu,
+    rotation_errors,
+)
 from equicaps.models.output import CapsOutput
 
 
@@ -50,7 +58,7 @@ class AnyRotation:
         }
         if right.any():
             first, second = (true_poses(output, data.labels)[right] for output in outputs)
-            errors = rotation_errors(first, second, rotations[0][right], rotations[1][right])
+            errors = rotation_errors(PosePairs(first, second, rotations[0][right], rotations[1][right]))
             figures |= {
                 "pose_error_mean": errors.mean().item(),
                 "pose_error_median": errors.median().item(),
