@@ -163,6 +163,7 @@ def run_points(
     steps: Annotated[int | None, typer.Option(help="Train for so many steps.")] = None,
     rate: Annotated[float | None, typer.Option(help="The peak learning rate.")] = None,
     batch: Annotated[int | None, typer.Option(help="Views in a step.")] = None,
+    ship: Annotated[bool, typer.Option("--ship", help="Then write it as the model inside the package.")] = False,
 ) -> None:
     """Shapes in space: train on nine tenths of ModelNet10's training shapes, and measure on the others."""
     console = _start()
@@ -171,6 +172,8 @@ def run_points(
     with reported(console):
         training = points.PointTraining(**{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type] # of its own kind each
         show_json(points.validate(results, training, data))
+        if ship:
+            console.print(f"written: {points.ship(results, training)}", markup=False, soft_wrap=True)
         for path in pages.update(ROOT) if results.published else []:
             console.print(f"written: {path}", markup=False, soft_wrap=True)
 

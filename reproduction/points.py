@@ -17,7 +17,7 @@ from torch import Tensor
 from equicaps.data import Shapes, load_modelnet10
 from equicaps.groups import SO3
 from equicaps.inference import load
-from equicaps.inference.model_files import MODEL
+from equicaps.inference.model_files import MODEL, read_point_model, save_model
 from equicaps.inference.point_audit import audit_points
 from equicaps.inference.point_model import PointModel
 from equicaps.losses import Objective, true_poses
@@ -28,8 +28,12 @@ from equicaps.training.log import RESULT
 from equicaps.training.shape_evaluation import AnyRotation
 from equicaps.training.shape_views import ShapeViews
 from reproduction.results import Record, Results, finish_training, provenance_of
+from reproduction.ship import WEIGHTS
 
 NAME = "points"
+SHIPPED = "modelnet10"
+TASK = "classifies pieces of furniture, as points or as meshes, and says how they are rotated in space"
+LICENCE = "weights: MIT, as equicaps; trained on ModelNet10, which Princeton offers for academic research"
 VIEWS = ShapeViews()
 SHARE = 10
 """One shape of so many is held back while settings are chosen."""
@@ -83,6 +87,31 @@ def validate(results: Results, training: PointTraining, root: Path | None) -> Re
     assert isinstance(model, PointModel)
     found = {**provenance_of(record), **measured(model, held), "curve": record["curve"]}
     return results.write(NAME, {"validation": {training.preset: found}})
+
+
+def ship(results: Results, training: PointTraining) -> Path:
+    """Write the network of a finished training, with what was measured on it, as the model inside the package."""
+    network, content = read_point_model(results.unfinished(f"validation-{training.name}") / MODEL)
+    found = json.loads((results.folder / f"{NAME}.json").read_text())["validation"][training.preset]
+    exact = found["audit"]["exact"]
+    known = ("config", "classes", "data", "points", "uprights", "angle_errors", "cpu_seconds", "images_seen")
+    card = {
+        **{key: content[key] for key in known if key in content},
+        "name": SHIPPED,
+        "task": TASK,
+        "licence": LICENCE,
+        "figures": {
+            "accuracy_any_rotation": found["audit"]["accuracy"],
+            "pose_error_median": found["audit"]["pose_error_median"],
+            "predictions_changed_by_rotations": exact["predictions_changed"],
+            "largest_change_of_scores": exact["scores"],
+            "shapes_held_back_from_training": found["test_shapes"],
+        },
+        "command": f"python -m reproduction points --steps {training.steps}",
+    }
+    path = WEIGHTS / f"{SHIPPED}.safetensors"
+    save_model(path, network, card)
+    return path
 
 
 def measured(model: PointModel, data: Shapes) -> dict[str, Any]:

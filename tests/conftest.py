@@ -4,6 +4,7 @@ import importlib
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import jaxtyping
@@ -22,6 +23,15 @@ settings.load_profile("equicaps")
 from equicaps._cache import cache_folder  # noqa: E402 # after the hook
 
 SHAPES = ((), (4,), (2, 3))
+APPLICATION = {"attack", "cli", "docs", "reproduction", "serve", "test_benchmarks.py", "test_sklearn.py"}
+"""Tests of what users run, without the checks of shapes, which cost a third of the time; the layers below are checked
+in tests of their own."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    outermost = item.path.relative_to(Path(__file__).parent).parts[0]
+    jaxtyping.config.update("jaxtyping_disable", outermost in APPLICATION)
 
 
 @pytest.fixture(autouse=True, scope="session")

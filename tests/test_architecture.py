@@ -203,9 +203,9 @@ def test_the_mathematics_stays_small():
 
 
 def test_the_wheel_stays_small_and_holds_only_the_package():
-    """Under 5 MB, with four models: a wheel deflates every file of the package, and nothing else is packed into it."""
+    """Under 6.5 MB, with five models: a wheel deflates every file of the package, and holds nothing else."""
     files = [path for path in (SOURCE / "equicaps").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 4_950_000  # the rest: names and metadata
+    assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 6_450_000  # the rest: names and metadata
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert settings["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/equicaps"]}
 

@@ -1,5 +1,6 @@
 import math
 
+import jaxtyping
 import pytest
 import torch
 
@@ -21,6 +22,12 @@ def test_spread_loss_is_the_formula(dtype):
     activations = torch.tensor([[0.8, 0.5, 0.3]], dtype=dtype)
     expected = (0.9 - 0.3) ** 2 + (0.9 - 0.5) ** 2
     torch.testing.assert_close(spread_loss(activations, torch.tensor([0]), 0.9).item(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_shapes_in_signatures_are_checked_here():
+    """Guard of tests/conftest.py, which leaves these checks out only in tests of the application."""
+    with pytest.raises(jaxtyping.TypeCheckError):
+        spread_loss(torch.zeros(3), torch.tensor([0]), 0.9)
 
 
 def test_spread_loss_vanishes_beyond_the_margin():

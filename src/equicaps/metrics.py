@@ -118,7 +118,8 @@ class PosePairs(NamedTuple):
 
 def rotation_errors(pairs: PosePairs) -> Float[Tensor, " n"]:
     """The angles in degrees between the predicted and the true rotation from one view of each shape to another."""
-    return _where_defined(pairs, torch.linalg.vector_norm(SO3().log(_differences(pairs)), dim=-1))
+    difference = _differences(pairs)
+    return _where_defined(pairs, difference, torch.linalg.vector_norm(SO3().log(difference), dim=-1))
 
 
 def vertical_errors(pairs: PosePairs) -> Float[Tensor, " n"]:
@@ -126,8 +127,10 @@ def vertical_errors(pairs: PosePairs) -> Float[Tensor, " n"]:
 
     That is the error of a shape that looks the same from all sides, such as a round table.
     """
-    tilted = _differences(pairs).unflatten(-1, (3, 3))[..., 2]
-    return _where_defined(pairs, torch.atan2(torch.linalg.vector_norm(tilted[..., :2], dim=-1), tilted[..., 2]))
+    difference = _differences(pairs)
+    tilted = difference.unflatten(-1, (3, 3))[..., 2]
+    angles = torch.atan2(torch.linalg.vector_norm(tilted[..., :2], dim=-1), tilted[..., 2])
+    return _where_defined(pairs, difference, angles)
 
 
 def _differences(pairs: PosePairs) -> Float[Tensor, "n 9"]:
@@ -139,8 +142,10 @@ def _differences(pairs: PosePairs) -> Float[Tensor, "n 9"]:
     return group.mean(difference.unsqueeze(-2), torch.ones_like(difference[:, :1]))
 
 
-def _where_defined(pairs: PosePairs, radians: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
-    defined = (SO3().presence(pairs.first) > 0.5) & (SO3().presence(pairs.second) > 0.5)
+def _where_defined(pairs: PosePairs, difference: Float[Tensor, "n 9"], radians: Float[Tensor, " n"]) -> Tensor:
+    """The angles in degrees, or 180 where a pose, or the rotation between them, is undefined."""
+    entries = (pairs.first, pairs.second, difference)
+    defined = torch.stack([SO3().presence(entry) > 0.5 for entry in entries]).all(0)
     return torch.where(defined, torch.rad2deg(radians), UNDEFINED)
 
 

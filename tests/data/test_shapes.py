@@ -20,7 +20,8 @@ def numbers(shapes):
 def test_surfaces_are_taken_one_by_one_or_several_at_once():
     surfaces = make().surfaces
     assert surfaces[3] is list(surfaces)[3]
-    for which in (slice(1, 3), [1, 2], torch.tensor([1, 2])):
+    mask = (torch.arange(12) == 1) | (torch.arange(12) == 2)
+    for which in (slice(1, 3), [1, 2], (1, 2), torch.tensor([1, 2]), mask, torch.tensor([-11, -10])):
         assert list(surfaces[which]) == [surfaces[1], surfaces[2]]
     assert (len(surfaces), repr(surfaces)) == (12, "Surfaces(12)")
     assert surfaces[:0].sample(5, torch.Generator()).shape == (0, 5, 3)
@@ -29,7 +30,8 @@ def test_surfaces_are_taken_one_by_one_or_several_at_once():
 def test_take_keeps_name_classes_and_note():
     data = make()
     assert repr(data) == "Shapes('things', 12 shapes, 3 classes)"
-    for which in (slice(4, 6), [4, 5], torch.tensor([4, 5])):
+    mask = torch.arange(12) // 2 == 2
+    for which in (slice(4, 6), [4, 5], (4, 5), torch.tensor([4, 5]), mask):
         part = data.take(which)
         assert numbers(part) == [4, 5]
         assert part.labels.tolist() == [1, 2]

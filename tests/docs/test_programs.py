@@ -38,6 +38,17 @@ def test_theorems_hold_for_every_group_with_its_control():
     assert "FAILS" not in table
 
 
+def test_no_rotation_of_space_changes_a_prediction(tmp_path):
+    program = ROOT / "examples" / "space.py"
+    done = subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    rows = dict(re.findall(r"│ (.*?)  +│ (.*?) +│", done.stdout))
+    assert rows["predictions changed by rotations"] == "0"
+    assert 0 < float(rows["largest change of a score"]) < 1e-4
+    assert rows["classified as a chair"] == "12 of 12"
+    with Image.open(tmp_path / "space.png") as picture:
+        assert picture.width > 500
+
+
 def test_example_of_a_new_group_is_short_and_names_the_mistake():
     source = (ROOT / "examples" / "your_own_group.py").read_text()
     lines = re.search(r"# --8<-- the group\n(.*?)# --8<-- end", source, re.DOTALL).group(1).strip().splitlines()

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 from equicaps.functional import local_moments as module
 from equicaps.functional.compiled import library
@@ -73,6 +74,27 @@ def test_points_that_need_gradients_get_them():
     single = points.detach().float().requires_grad_()
     local_moments(centres.float(), single, weights.float(), radius=2.0, rings=3).sum().backward()
     assert single.grad.abs().sum() > 0
+
+
+def test_tangents_are_not_dropped():
+    """Forward-mode derivatives agree with those of the backward mode."""
+    centres, points, weights = (entry.float() for entry in cloud(1, 7, 2, torch.float64))
+    direction = torch.randn_like(points)
+    with forward_ad.dual_level():
+        found = local_moments(centres, forward_ad.make_dual(points, direction), weights, radius=2.0, rings=3)
+        tangent = forward_ad.unpack_dual(found.sum()).tangent
+    points.requires_grad_()
+    (gradient,) = torch.autograd.grad(local_moments(centres, points, weights, radius=2.0, rings=3).sum(), [points])
+    torch.testing.assert_close(tangent, (gradient * direction).sum(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize(
+    "shapes", [((3, 4, 3), (1, 16, 3), (1, 16)), ((1, 4, 2), (1, 16, 3), (1, 16)), ((1, 4, 3), (1, 16, 3), (1, 9))]
+)
+def test_shapes_that_do_not_fit_are_refused_before_the_kernel_reads(shapes):
+    with pytest.raises(ValueError, match=r"local_moments: `centres` must have shape \(batch, m, 3\)"):
+        local_moments(*(torch.zeros(shape) for shape in shapes), radius=1.0, rings=2)
 
 
 def test_moments_rotate_and_do_not_depend_on_the_order(dtype, tolerance):

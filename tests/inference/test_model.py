@@ -97,7 +97,7 @@ def test_bad_images_are_explained(model):
 
 
 def test_unknown_models_are_refused_with_a_list_of_the_known_ones(tmp_path):
-    known = "digits, digits-paper, digits-upright, digits-plain"
+    known = "digits, digits-paper, digits-upright, digits-plain, modelnet10"
     with pytest.raises(NotFoundError, match=f"no model 'digitz': give one of {known}, or"):
         equicaps.load("digitz")
     with pytest.raises(NotFoundError, match=r"holds no model\.safetensors"):

@@ -41,18 +41,18 @@ def test_a_known_rotation_is_told_as_people_say_it(found):
         found.classes,
     )  # fmt: skip
     assert answer.angle == pytest.approx(90, abs=1e-3)
-    assert answer.rotation_vector == pytest.approx((0, 0, 90), abs=1e-3)
+    assert answer.rotation_vector_degrees == pytest.approx((0, 0, 90), abs=1e-3)
     assert answer.rotation == tuple(map(tuple, quarter.tolist()))
     assert answer.angle_error is None
     assert format_rotation(answer) == "90.0° about (+0.00, +0.00, +1.00)"
-    assert format_rotation(replace(answer, angle=0.0, rotation_vector=(0.0, 0.0, 0.0))) == "0.0°"
+    assert format_rotation(replace(answer, angle=0.0, rotation_vector_degrees=(0.0, 0.0, 0.0))) == "0.0°"
 
 
 def test_answers_are_those_of_the_batch(found):
     answers = list(found)
     assert [answer.label for answer in answers] == found.names
     assert [answer.angle_error for answer in answers] == [3.0, None, 4.0, 5.0]
-    assert answers[1].rotation is answers[1].rotation_vector is answers[1].angle is None
+    assert answers[1].rotation is answers[1].rotation_vector_degrees is answers[1].angle is None
     assert format_rotation(answers[1]) == "–"
     assert "±3°" in format_rotation(answers[0])
     for answer in answers:

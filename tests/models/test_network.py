@@ -324,3 +324,13 @@ def test_the_papers_features_are_weighted_by_the_agreement_of_every_layer(layer)
     capsules[layer] = Capsules(poses, activations / 2)
     assert before.abs().max() > 0
     torch.testing.assert_close(body.answer(images, capsules).scores, before / 2)
+
+
+@pytest.mark.parametrize("name", ["steerable", "steerable_capsules", "paper"])
+def test_a_whole_network_trains_under_autocast(name):
+    """As training on a GPU does by default; the running powers stay in 32 bits."""
+    net = GroupCapsNet.from_preset(name).train()
+    with torch.autocast("cpu", torch.bfloat16):
+        output = net(torch.rand(2, 1, 32, 32))
+    output.scores.float().square().mean().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in net.parameters() if parameter.grad is not None)

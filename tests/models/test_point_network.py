@@ -41,3 +41,34 @@ def test_mistakes_are_explained(preset):
         network(torch.ones(2, 10, 3, dtype=torch.int64))
     with pytest.raises(ValueError, match="'points', 'points-paper'"):
         PointCapsNet.from_preset(preset + "s")
+
+
+def test_autocast_does_not_reach_it(preset):
+    """Otherwise rotations would change scores by the rounding of 16 bits; it trains, too."""
+    network, clouds = PointCapsNet.from_preset(preset), solid_shapes(6).sample(200)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert (torch.eye(2) @ torch.eye(2)).dtype == torch.bfloat16, "the control: autocast is on"
+        output = network(clouds)
+    output.scores.square().mean().backward()
+    assert output.scores.dtype == output.poses.dtype == torch.float32
+    network.eval()
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        lower = network(clouds).scores
+    with torch.no_grad():
+        assert torch.equal(lower, network(clouds).scores)
+
+
+def test_a_common_factor_of_the_weights_does_not_matter(preset):
+    network, clouds = PointCapsNet.from_preset(preset).eval(), solid_shapes(6).sample(300)
+    weights = torch.rand(clouds.shape[:2])
+    with torch.no_grad():
+        scores, other = (
+            network(clouds, weights).scores,
+            network(clouds, 4 * weights / weights.amax(1, keepdim=True)).scores,
+        )
+    torch.testing.assert_close(other, network(clouds, weights / weights.amax(1, keepdim=True)).scores)
+    assert scores.isfinite().all()
+
+
+def test_an_empty_batch_has_empty_answers(preset):
+    assert PointCapsNet.from_preset(preset).eval()(torch.zeros(0, 300, 3)).scores.shape == (0, 10)

@@ -33,6 +33,13 @@ MUTANTS = (
         ("poses that are not finite", "for values in output[:3]", "for values in output[:2]"),
     ),
     *mutants_of(
+        "src/equicaps/inference/rotation_error.py",
+        ("inference/test_rotation_error.py",),
+        ("rotations compared with upright always", "if upright else other.rotations", "if True else other.rotations"),
+        ("one error for all classes", "conformal_quantile(own) if 2 * len(own) >= FEWEST else overall", "overall"),
+        ("errors of rotations from few shapes", "if len(off) < FEWEST:", "if len(off) < 1:"),
+    ),
+    *mutants_of(
         "src/equicaps/inference/symmetry.py",
         ("inference/test_symmetry.py",),
         (

@@ -17,7 +17,18 @@ MUTANTS = mutants_of(
     ("margins of the objective ignored", "spread_margin(progress, *self.margin)", "spread_margin(progress)"),
     ("label smoothing ignored", "labels, label_smoothing=smoothing)", "labels)"),
     ("absolute instead of squared reconstruction error", "F.mse_loss", "F.l1_loss"),
-    ("weight of the consistency loss ignored", "self.consistency * differ", "differ"),
+    (
+        "weight of the consistency loss ignored",
+        "total + self.consistency * self._consistency(",
+        "total + self._consistency(",
+    ),
+    (
+        "frames compared with themselves",
+        "same & ~torch.eye(len(poses), dtype=torch.bool",
+        "same & ~torch.zeros(len(poses), len(poses), dtype=torch.bool",
+    ),
+    ("upright shapes compared with other classes", "labels[:, None] == labels)", "labels[:, None] == labels[:1])"),
+    ("only views of one shape compared", "if self.upright:\n            return", "if False:\n            return"),
     (
         "consistency rotates the wrong way",
         "SO2().exp(torch.deg2rad(degrees).unsqueeze(-1)), first)",

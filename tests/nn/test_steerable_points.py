@@ -101,6 +101,11 @@ def test_mistakes_are_explained():
         SteerablePointCapsules(4, 5, radius=0.0)
     with pytest.raises(ValueError, match="only a central layer"):
         SteerablePointCapsules(4, 5, radius=1.0, skipped=3)
+    reads = SteerablePointCapsules(4, 5, radius=1.5, central=True, skipped=4)
+    with pytest.raises(ValueError, match="reads 4 `skipped` capsules, but 0 were given"):
+        reads(cloud)
+    with pytest.raises(ValueError, match="reads 0 `skipped` capsules, but 4 were given"):
+        layer(cloud, chosen(torch.float32), cloud)
     with pytest.raises(ValueError, match="order"):
         SteerablePointCapsules(4, 5, radius=1.0, order=3)
     with pytest.raises(ValueError, match="radius"):

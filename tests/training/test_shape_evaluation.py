@@ -79,6 +79,15 @@ def test_undefined_poses_count_as_180_degrees():
     torch.testing.assert_close(errors, torch.tensor([0.0, 180.0, 0.0]), atol=0.05, rtol=0)
 
 
+def test_a_single_axis_is_no_rotation():
+    """Votes that are parallel leave a matrix of rank one: an error of 180 degrees, not of 0."""
+    lines = torch.zeros(2, 9)
+    lines[:, 0] = 1.0
+    assert (SO3().presence(lines) > 0.5).all()  # by its length it would count as a pose
+    pairs = PosePairs(lines, lines.roll(3, -1), SO3().identity(2), SO3().identity(2))
+    assert rotation_errors(pairs).tolist() == vertical_errors(pairs).tolist() == [180.0, 180.0]
+
+
 @pytest.mark.parametrize(
     ("axis", "expected"), [((0.0, 0.0, 1.0), 0.0), ((1.0, 0.0, 0.0), 40.0), ((0.0, -1.0, 0.0), 40.0)]
 )

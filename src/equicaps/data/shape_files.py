@@ -7,6 +7,8 @@ import contextlib
 import io
 import logging
 import math
+import re
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +42,8 @@ def read_shape(path: str | Path, *, scale: bool = True) -> Mesh | Cloud:
 
     Args:
         path: the file, whose kind its suffix says.
-        scale: move the shape to the origin and scale it to radius 1, see :func:`equicaps.data.centring.centred`.
+        scale: move the shape to the origin and scale it to radius 1, see :func:`equicaps.data.centring.centred`;
+            otherwise its coordinates are those of the file, in double precision.
 
     Raises:
         DamagedFileError: the file is broken, empty, or too large to be read safely.
@@ -110,7 +113,9 @@ def _mesh(path: Name, kind: str, content: bytes) -> Float64[np.ndarray, "n *corn
     try:
         with _quiet():
             # The stream has no name, so trimesh does not know where the file lies, and looks for no others there.
-            scene = trimesh.load_scene(io.BytesIO(content), file_type=kind[1:], process=False, skip_materials=True)
+            scene = trimesh.load_scene(
+                io.BytesIO(_without_materials(kind, content)), file_type=kind[1:], process=False, skip_materials=True
+            )
         parts: list[Any] = list(scene.geometry.values())
         meshes = [(np.asarray(part.vertices), np.asarray(part.faces)) for part in parts if hasattr(part, "faces")]
         check_count(path, sum(len(faces) for _, faces in meshes), "faces", MOST_FACES)
@@ -126,18 +131,27 @@ def _mesh(path: Name, kind: str, content: bytes) -> Float64[np.ndarray, "n *corn
         ) from error
 
 
+def _without_materials(kind: str, content: bytes) -> bytes:
+    """An OBJ without the names of materials: trimesh makes a mesh of each, in a time that grows with their square."""
+    return re.sub(rb"(?m)^[ \t]*usemtl\b.*$", b"", content) if kind == ".obj" else content
+
+
+_logging = threading.Lock()
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Whatever trimesh stumbles over is in our own error: it logs no traces. Where numpy stops reading, it says so."""
     log = logging.getLogger("trimesh")
-    before = log.level
-    log.setLevel(logging.CRITICAL + 1)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("error", message="string or file could not be read")
-            yield
-    finally:
-        log.setLevel(before)
+    with _logging:  # the level and the filters are those of the whole process
+        before = log.level
+        log.setLevel(logging.CRITICAL + 1)
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", message="string or file could not be read")
+                yield
+        finally:
+            log.setLevel(before)
 
 
 def _brief(error: Exception) -> str:
@@ -215,8 +229,8 @@ def _surface(path: Name, found: Numbers, *, scale: bool) -> Mesh | Cloud:
     """Refuses what is not finite or has no extent."""
     _check_finite(path, found)
     exact = torch.from_numpy(found)
-    shape = (centred(exact) if scale else exact).float()
-    if not shape.isfinite().all():
+    shape = centred(exact).float() if scale else exact
+    if not shape.float().isfinite().all():
         raise DamagedFileError(f"{path} has coordinates that are too large for numbers of 32 bits; scale it down.")
     if shape.ndim == 2:
         if bool((shape == shape[0]).all()):

@@ -11,7 +11,16 @@ from torch import Tensor
 from equicaps.data.labelled import check_labels, held_places, spread_places
 from equicaps.data.surfaces import Surface
 
-Places = slice | Sequence[int] | Int[Tensor, " m"]
+Places = slice | Sequence[int] | Int[Tensor, " m"] | Bool[Tensor, " n"]
+
+
+def _numbers(count: int, which: Places) -> list[int]:
+    """The chosen ones of so many, from a slice, their numbers, or a mask."""
+    if isinstance(which, slice):
+        return list(range(count))[which]
+    chosen = torch.as_tensor(which).cpu()
+    found: list[int] = torch.arange(count)[chosen if chosen.dtype == torch.bool else chosen.long()].tolist()
+    return found
 
 
 class Surfaces:
@@ -40,10 +49,7 @@ class Surfaces:
     def __getitem__(self, which: int | Places) -> "Surface | Surfaces":
         if isinstance(which, int):
             return self._surfaces[which]
-        if isinstance(which, slice):
-            return Surfaces(self._surfaces[which])
-        places = which.tolist() if isinstance(which, Tensor) else which
-        return Surfaces(self._surfaces[place] for place in places)
+        return Surfaces(self._surfaces[number] for number in _numbers(len(self), which))
 
     def sample(self, count: int, generator: torch.Generator) -> Float[Tensor, "n {count} 3"]:
         """``count`` points of each surface; zeros of empty ones."""
@@ -104,7 +110,8 @@ class Shapes:
 
     def take(self, which: Places) -> "Shapes":
         """The chosen shapes, under the same name."""
-        return replace(self, surfaces=self.surfaces[which], labels=self.labels[which])
+        places = _numbers(len(self), which)
+        return replace(self, surfaces=self.surfaces[places], labels=self.labels[places])
 
     def some(self, count: int | None) -> "Shapes":
         """At most ``count`` shapes, spread over the set and always the same ones; all of them for None."""

@@ -1,10 +1,12 @@
 """Pure functions: everything a layer does, without its parameters."""
 
 from equicaps.functional.alignment import align, mean_pose, window_positions, windows
+from equicaps.functional.capsule_cloud import CapsuleCloud
 from equicaps.functional.capsules import Capsules
 from equicaps.functional.image_poses import Taps, gradient_taps, image_poses
 from equicaps.functional.moment_routing import MomentRouting, moment_route
 from equicaps.functional.planar_routing import PlanarRouting, directions, planar_route
+from equicaps.functional.point_choice import PointChoice, choose_points
 from equicaps.functional.point_convolution import point_convolution
 from equicaps.functional.point_frames import PointPoses, point_frames
 from equicaps.functional.point_routing import Neighbours, nearest_neighbours, point_votes, route_points
@@ -22,11 +24,13 @@ from equicaps.functional.window_routing import Transformations, route_windows, w
 
 __all__ = [
     "Agreement",
+    "CapsuleCloud",
     "Capsules",
     "Linear",
     "MomentRouting",
     "Neighbours",
     "PlanarRouting",
+    "PointChoice",
     "PointPoses",
     "Routing",
     "Sigma",
@@ -36,6 +40,7 @@ __all__ = [
     "Transformations",
     "agreement_pool",
     "align",
+    "choose_points",
     "directions",
     "gradient_taps",
     "harmonic_convolution",

@@ -14,6 +14,7 @@ import math
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from equicaps.functional.compiled import address, library
@@ -40,6 +41,11 @@ def local_moments(
         radius: of the neighbourhoods.
         rings: the number of bumps.
     """
+    if centres.shape[0] != points.shape[0] or centres.shape[-1] != 3 or points.shape != (*weights.shape, 3):
+        raise ValueError(
+            "local_moments: `centres` must have shape (batch, m, 3), `points` (batch, n, 3) and `weights` (batch, n), "
+            f"but have shapes {tuple(centres.shape)}, {tuple(points.shape)} and {tuple(weights.shape)}."
+        )
     if _is_fused(centres, points, weights, rings):
         return _fused(centres, points, weights, radius, rings)
     if torch.compiler.is_compiling() or points.is_meta:
@@ -91,6 +97,8 @@ def _is_fused(centres: Tensor, points: Tensor, weights: Tensor, rings: int) -> b
     if any(tensor.device.type != "cpu" or tensor.dtype != torch.float32 for tensor in given):
         return False
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given):
+        return False
+    if any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in given):
         return False
     return library("local_moments") is not None
 

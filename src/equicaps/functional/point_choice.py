@@ -50,7 +50,8 @@ def choose(invariants: Float[Tensor, "batch n"], weights: Float[Tensor, "batch n
     A point's score is a triangular wave of its invariant, times its own weight. The ``count`` largest are chosen, and
     weighted by how far they exceed the largest score that is not. So the chosen points, as a weighted set, depend
     continuously on the cloud: they rotate with it, do not depend on the order of its points, and rounding errors change
-    weights, but never by a jump. If there are no more than ``count`` points, all are chosen.
+    weights, but never by a jump. If there are no more than ``count`` points of any
+    weight, all are chosen and none fades, so only there does the number of points matter at once.
 
     Args:
         invariants: one of each point; times :data:`OTHER_WAVES` for a choice among points that are a choice themselves.

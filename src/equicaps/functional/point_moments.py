@@ -96,7 +96,7 @@ def capsule_moments(
         columns += [a * x, b * y, c * z, a * y, a * z, b * z]
     columns += [features * entry for entry in cloud.poses.unbind(-1)]
     found = (shells @ torch.cat(columns, -1)).unflatten(1, (rings, count)).unflatten(-1, (len(columns), -1))
-    planes = found.permute(3, 0, 2, 1, 4).reshape(len(columns), batch * count, -1)
+    planes = found.permute(3, 0, 2, 1, 4).reshape(len(columns), batch * count, rings * features.shape[-1])
     of_features, of_poses = planes.split((len(columns) - 9, 9))
     zeroth, first, second = _shifted(of_features, _planes(centres), radius)
     return Moments(zeroth, torch.cat((first, _by_coordinate(of_poses)), -1), second)

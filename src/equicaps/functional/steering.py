@@ -42,8 +42,9 @@ def agreed_frames(first: Planes, second: Planes, floors: Float[Tensor, "2 c"]) -
     r"""Orthonormal frames from two vectors, by Gram and Schmidt.
 
     :math:`e_1 = a / |a|`, :math:`e_2` is the direction of what b has beyond :math:`e_1`, and
-    :math:`e_3 = e_1 \times e_2`. Both directions saturate at their floor: where a vector is about to vanish, or both
-    are about to be parallel, the frame falls smoothly to zero in place of following rounding errors.
+    :math:`e_3 = e_1 \times e_2`. Both directions saturate at their floor: where a vector is about to vanish, the
+    frame falls smoothly to zero in place of following rounding errors; where both are about to be parallel,
+    :math:`e_2` and :math:`e_3` do, and only :math:`e_1` is left, which is no rotation.
     """
     low, low_beyond = floors.unbind(0)
     e1 = _direction(first, low)

@@ -22,7 +22,7 @@ Clouds = OneCloud | Surfaces | Sequence[OneCloud]
 
 
 def read_clouds(clouds: Clouds, points: int) -> list[Float[Tensor, "_ 3"]]:
-    """The points of each cloud, in its own coordinates.
+    """The points of each cloud, in its own coordinates, or around the origin with radius 1 if it comes from a file.
 
     Points are taken as they are; of more than :data:`MOST_POINTS` of them, so many are chosen. ``points`` are drawn
     from a surface, and from a file with more points than that. All draws are seeded, separately for each cloud: the

@@ -16,7 +16,7 @@ from equicaps.inference.point_card import PointCard
 from equicaps.inference.point_model import PointModel
 from equicaps.models import POINT_PRESETS, Architecture, GroupCapsNet, PointArchitecture, PointCapsNet
 
-SHIPPED = ("digits", "digits-paper", "digits-upright", "digits-plain")
+SHIPPED = ("digits", "digits-paper", "digits-upright", "digits-plain", "modelnet10")
 """The models that come with the package."""
 MODEL = "model.safetensors"
 """The file that a training writes into its folder."""
@@ -32,6 +32,8 @@ N = TypeVar("N", GroupCapsNet, PointCapsNet)
 
 @overload
 def load(name: Literal["digits", "digits-paper", "digits-upright", "digits-plain"]) -> PoseModel: ...
+@overload
+def load(name: Literal["modelnet10"]) -> PointModel: ...
 @overload
 def load(name: str | Path) -> PoseModel | PointModel: ...
 def load(name: str | Path) -> PoseModel | PointModel:

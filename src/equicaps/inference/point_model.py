@@ -29,7 +29,8 @@ class PointModel(nn.Module):
 
     For every rotation R of space, ``predict(x @ R.T)`` gives the labels and confidences of ``predict(x)`` and the
     rotations R ∘ ``rotations``, exactly up to rounding. The order of the points, where they are and how large the shape
-    is change nothing. A mirror image is another shape.
+    is change nothing; but of a file with more points than the card says, and of more than 16,384 points in any form,
+    some are drawn by their order. A mirror image is another shape.
 
     Args:
         network: the trained network, which is put into eval mode.

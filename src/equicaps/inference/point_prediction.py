@@ -24,7 +24,7 @@ class PointAnswer:
         label: the class with the highest score.
         confidence: its probability.
         rotation: the matrix that takes the upright shape of that class to this one, row by row; None without a pose.
-        rotation_vector: the same as an axis times the angle in degrees.
+        rotation_vector_degrees: the same as an axis times the angle in degrees.
         angle: the length of that vector, in [0, 180].
         angle_error: the rotation is no further than this many degrees from the truth in nine of ten such cases; None
             without a pose, or if that was not measured.
@@ -37,7 +37,7 @@ class PointAnswer:
     label: str
     confidence: float
     rotation: tuple[Vector, ...] | None
-    rotation_vector: Vector | None
+    rotation_vector_degrees: Vector | None
     angle: float | None
     angle_error: float | None
     agreed_label: str
@@ -106,7 +106,7 @@ class PointPrediction:
                 label=name,
                 confidence=confidence,
                 rotation=tuple(map(tuple, rotation)) if defined else None,
-                rotation_vector=tuple(vector) if defined else None,
+                rotation_vector_degrees=tuple(vector) if defined else None,
                 angle=min(math.hypot(*vector), 180.0) if defined else None,
                 angle_error=None if math.isnan(error) else error,
                 agreed_label=self.classes[agreed],
@@ -130,10 +130,10 @@ class PointPrediction:
 
 def format_rotation(answer: PointAnswer) -> str:
     """The angle with its error, and the axis, or a dash without a pose."""
-    if answer.angle is None or answer.rotation_vector is None:
+    if answer.angle is None or answer.rotation_vector_degrees is None:
         return "–"
     error = "" if answer.angle_error is None else f" ±{answer.angle_error:.0f}°"
     if round(answer.angle, 1) == 0:
         return f"{answer.angle:.1f}°{error}"
-    axis = ", ".join(f"{x / answer.angle:+.2f}" for x in answer.rotation_vector)
+    axis = ", ".join(f"{x / answer.angle:+.2f}" for x in answer.rotation_vector_degrees)
     return f"{answer.angle:.1f}°{error} about ({axis})"

@@ -34,6 +34,6 @@ def as_point_row(file: str, answer: PointAnswer | Failure, classes: Sequence[str
         row["error"] = encodable(str(answer))
         return row
     row |= {name: finite(getattr(answer, name)) for name in OF_ANSWERS}
-    if answer.rotation_vector is not None:
-        row |= dict(zip(OF_ROTATIONS, answer.rotation_vector, strict=True))
+    if answer.rotation_vector_degrees is not None:
+        row |= dict(zip(OF_ROTATIONS, answer.rotation_vector_degrees, strict=True))
     return row | {f"score_{name}": finite(score) for name, score in answer.scores.items()}

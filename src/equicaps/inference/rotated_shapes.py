@@ -37,7 +37,7 @@ def _centroid(triangles: Float[Tensor, "faces 3 3"]) -> Float[Tensor, "3"]:
 
 def _xyz(points: Float[Tensor, "n 3"]) -> bytes:
     file = io.BytesIO()
-    np.savetxt(file, points.numpy(), fmt="%.9g")
+    np.savetxt(file, points.numpy(), fmt="%.12g")
     return file.getvalue()
 
 
@@ -46,10 +46,10 @@ def _ply(triangles: Float[Tensor, "faces 3 3"]) -> bytes:
     count = len(triangles)
     header = (
         f"ply\nformat binary_little_endian 1.0\nelement vertex {3 * count}\n"
-        "property float x\nproperty float y\nproperty float z\n"
+        "property double x\nproperty double y\nproperty double z\n"
         f"element face {count}\nproperty list uchar int vertex_indices\nend_header\n"
     )
     faces = np.empty(count, dtype=[("corners", "u1"), ("indices", "<i4", 3)])
     faces["corners"] = 3
     faces["indices"] = torch.arange(3 * count).reshape(count, 3).numpy()
-    return header.encode() + triangles.numpy().astype("<f4").tobytes() + faces.tobytes()
+    return header.encode() + triangles.numpy().astype("<f8").tobytes() + faces.tobytes()

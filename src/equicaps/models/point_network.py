@@ -10,6 +10,7 @@ from equicaps.functional.point_frames import PointPoses
 from equicaps.models.output import CapsOutput
 from equicaps.models.points import PointsConfig, PointsNet
 from equicaps.models.points_paper import PointsPaperConfig, PointsPaperNet
+from equicaps.numerics import at_most_one, full_precision
 
 POINT_PRESETS = ("points", "points-paper")
 """The steerable network, and the paper's construction with SO(3)."""
@@ -25,7 +26,8 @@ class PointCapsNet(nn.Module):
     """Maps clouds of points to class scores, agreements and poses, such that rotating a cloud rotates only its poses.
 
     This holds for every rotation of space, up to rounding: there is no grid. Nor do scores depend on where a cloud is,
-    on the order of its points, or on points of weight 0. A mirror image is another shape.
+    on the order of its points, or on points of weight 0. A mirror image is another shape. All of it is computed in the
+    precision of its parameters, also under autocast.
 
     Args:
         body: the part that maps clouds to class capsules.
@@ -43,6 +45,7 @@ class PointCapsNet(nn.Module):
             return cls(PointsNet(PointsConfig(num_classes)))
         return cls(PointsPaperNet(PointsPaperConfig(num_classes)))
 
+    @full_precision
     def forward(
         self, points: Float[Tensor, "batch n 3"], weights: Float[Tensor, "batch n"] | None = None
     ) -> CapsOutput:
@@ -50,11 +53,13 @@ class PointCapsNet(nn.Module):
 
         Args:
             points: the clouds, anywhere in space.
-            weights: how far each point counts, at most 1; 0 for padding. By default all count.
+            weights: how far each point counts, not negative; 0 for padding. A common factor does not matter. By default
+                all count alike.
         """
         output: CapsOutput = self.body(points, self._checked(points, weights))
         return output
 
+    @full_precision
     def capsules(
         self, points: Float[Tensor, "batch n 3"], weights: Float[Tensor, "batch n"] | None = None
     ) -> list[CapsuleCloud] | list[PointPoses]:
@@ -90,4 +95,4 @@ class PointCapsNet(nn.Module):
                 f"{where}: `weights` must have shape {tuple(points.shape[:2])}, one for each point, but has shape "
                 f"{tuple(weights.shape)}."
             )
-        return weights
+        return at_most_one(weights)

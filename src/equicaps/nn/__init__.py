@@ -10,10 +10,13 @@ from equicaps.nn.point_frames import PointFrames
 from equicaps.nn.pose_conv import PoseConv2d
 from equicaps.nn.spatial_capsules import SpatialCapsules2d
 from equicaps.nn.steerable_capsules import SteerableCapsules2d
+from equicaps.nn.steerable_points import FirstPointCapsules, SteerablePointCapsules
+from equicaps.nn.steered_capsules import SteeredCapsules
 from equicaps.nn.transform_mlp import TransformGenerator, TransformLinear, TransformMLP
 
 __all__ = [
     "BatchNorm2d",
+    "FirstPointCapsules",
     "GroupCapsules",
     "HarmonicKernel",
     "ImagePoses",
@@ -24,6 +27,8 @@ __all__ = [
     "SpatialCapsules2d",
     "SplineKernel",
     "SteerableCapsules2d",
+    "SteerablePointCapsules",
+    "SteeredCapsules",
     "TransformGenerator",
     "TransformLinear",
     "TransformMLP",

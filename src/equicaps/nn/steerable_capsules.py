@@ -187,7 +187,7 @@ class SteerableCapsules2d(nn.Module):
     def _follow(self, first: Float[Tensor, "batch rows height width"]) -> None:
         """Update the running power, linearly in the batch, so that processes can average it along with gradients."""
         power = first.unflatten(1, (2, -1)).square().sum(1).mean((0, 2, 3))
-        self.pose_power.lerp_(power, self.norm.momentum or 0.1)
+        self.pose_power.lerp_(power.to(self.pose_power), self.norm.momentum or 0.1)  # autocast may have lowered it
 
     def _given(self, at: Tensor, responses: Tensor) -> Tensor:
         expected = (responses.shape[0], self.out_capsules, *responses.shape[-2:], 2)

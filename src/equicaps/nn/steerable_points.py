@@ -84,7 +84,7 @@ class SteerablePointCapsules(nn.Module):
         check_positive("SteerablePointCapsules", "radius", radius)
         check_choice("order", order, (1, 2))
         self.in_capsules, self.radius, self.rings = in_capsules, radius, rings
-        self.order, self.central = order, central
+        self.order, self.central, self.skipped = order, central, skipped
         if skipped and not central:
             raise ValueError("SteerablePointCapsules: only a central layer can read `skipped` capsules.")
         own = skipped if central else in_capsules
@@ -104,7 +104,7 @@ class SteerablePointCapsules(nn.Module):
             chosen: the points that are centres; not given for a central layer.
             skipped: those of an earlier layer, if this one reads them.
         """
-        self._check(cloud, chosen)
+        self._check(cloud, chosen, skipped)
         if chosen is None:
             centres = cloud.positions.new_zeros(cloud.positions.shape[0], 1, 3)
             moments = [self._gathered(centres, cloud), *([] if skipped is None else [mean_moments(skipped)])]
@@ -119,7 +119,7 @@ class SteerablePointCapsules(nn.Module):
     def _gathered(self, centres: Tensor, cloud: CapsuleCloud) -> Moments:
         return capsule_moments(centres, cloud, radius=self.radius, rings=self.rings, order=self.order)
 
-    def _check(self, cloud: CapsuleCloud, chosen: PointChoice | None) -> None:
+    def _check(self, cloud: CapsuleCloud, chosen: PointChoice | None, skipped: CapsuleCloud | None) -> None:
         where, count = "SteerablePointCapsules", self.in_capsules
         for name, tensor in cloud._asdict().items():
             check_floating(where, name, tensor)
@@ -134,6 +134,9 @@ class SteerablePointCapsules(nn.Module):
                 "no `chosen` points, because its only centre is the origin" if self.central else "`chosen` points"
             )
             raise ValueError(f"{where}: this layer needs {expected}.")
+        given = 0 if skipped is None else skipped.activations.shape[-1]
+        if given != self.skipped:
+            raise ValueError(f"{where}: this layer reads {self.skipped} `skipped` capsules, but {given} were given.")
 
     def extra_repr(self) -> str:
         """The mathematical signature."""
@@ -148,5 +151,5 @@ def _places(centres: Float[Tensor, "batch m 3"]) -> Moments:
 
 
 def _cloud(centres: Tensor, weights: Tensor, poses: Tensor, features: Tensor) -> CapsuleCloud:
-    batch = centres.shape[0]  # of a program that is exported, which `len` would fix
-    return CapsuleCloud(centres, weights, poses.unflatten(0, (batch, -1)), features.unflatten(0, (batch, -1)))
+    places = centres.shape[:2]  # of a program that is exported, which `len` would fix
+    return CapsuleCloud(centres, weights, poses.unflatten(0, places), features.unflatten(0, places))

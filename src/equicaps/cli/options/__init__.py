@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-MODELS = "digits, digits-paper, digits-upright, digits-plain"
+MODELS = "digits, digits-paper, digits-upright, digits-plain, modelnet10"
 PRESETS = (
     "steerable, steerable_capsules, steerable_cnn, paper, capsules_only, plain_cnn, paper_gaussian, paper_pooled, "
     "paper_iterated"
