@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from equicaps import groups
 from equicaps._checks import check_count
 from equicaps.functional.steering import (
     PAIRS,
@@ -19,7 +20,6 @@ from equicaps.functional.steering import (
     tensors_at,
     vectors_at,
 )
-from equicaps.groups import SO3
 from equicaps.nn.batch_norm import BatchNorm2d
 from equicaps.numerics import FAINT_FRAME, NO_EVIDENCE, at_least, safe_reciprocal
 
@@ -91,7 +91,7 @@ class SteeredCapsules(nn.Module):
         strength = F.linear(lengths, weight).unflatten(-1, (2, -1)).movedim(1, 0)
         resultant = torch.stack([torch.linalg.vector_norm(torch.stack(list(vector)), dim=0) for vector in pair])
         agreement = (resultant * safe_reciprocal(strength, NO_EVIDENCE)).mean(0)
-        return poses, features, agreement * SO3().presence(poses)
+        return poses, features, agreement * groups.SO3().presence(poses)  # imported only now, because it needs roma
 
     def _steer(self, moments: Moments) -> tuple[Frame, Float[Tensor, "n c"], tuple[Planes, Planes]]:
         first = self.training and not torch.compiler.is_compiling() and int(self.batches) == 0
