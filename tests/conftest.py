@@ -24,8 +24,8 @@ from equicaps._cache import cache_folder  # noqa: E402 # after the hook
 
 SHAPES = ((), (4,), (2, 3))
 APPLICATION = {"attack", "cli", "docs", "reproduction", "serve", "test_benchmarks.py", "test_sklearn.py"}
-"""Tests of what users run, without the checks of shapes, which cost up to a third of the time; the layers below are checked
-in tests of their own."""
+"""Tests of what users run, without the checks of shapes, which cost up to a third of the time; the layers below are
+checked in tests of their own."""
 
 
 @pytest.hookimpl(tryfirst=True)
