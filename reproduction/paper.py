@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from statistics import mean, stdev
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -63,16 +64,29 @@ def paper(results: Results) -> Record:
     return written
 
 
-def figure(record: Record, goal: str) -> tuple[float, Record] | None:
-    """The figure of the paper's network for a goal, with the entry that it comes from; None if it is missing."""
+class Figure(NamedTuple):
+    """A figure of the paper's network."""
+
+    value: float
+    spread: float | None
+    """The standard deviation over the seeds, of which ``value`` is the mean; None of a single training."""
+    entry: Record
+    """The training that it comes from, the first of several."""
+
+
+def figure(record: Record, goal: str) -> Figure | None:
+    """The figure of the paper's network for a goal; None if it is missing."""
     if goal == "quarters":
         found = record["upright"]
-        return found and (found["quarters"]["accuracy"]["0"], found)
+        return found and Figure(found["quarters"]["accuracy"]["0"], None, found)
     if goal not in SOURCES:
         return None
     name, key = SOURCES[goal]
     entry = record["trainings"][name]
-    return entry and (entry[key], entry)
+    if entry and name == SEEDS[0]:
+        value, spread, count = repeated(record)[key]
+        return Figure(value, spread if count > 1 else None, entry)
+    return entry and Figure(entry[key], None, entry)
 
 
 def repeated(record: Record) -> dict[str, tuple[float, float, int]]:
@@ -90,7 +104,8 @@ def show(record: Record, console: Console) -> None:
     for key in ("quarters", *SOURCES):
         goal = GOALS[key]
         found = figure(record, key)
-        value = "not yet run" if found is None else f"{found[0]:.2f} {goal.unit}"
+        spread = f" ± {found.spread:.2f}" if found and found.spread is not None else ""
+        value = "not yet run" if found is None else f"{found.value:.2f}{spread} {goal.unit}"
         table.add_row(
             goal.what,
             f"{goal.paper:.2f} {goal.unit}" if goal.paper else "",

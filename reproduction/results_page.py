@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from equicaps.models import Architecture
+from equicaps.training.recipe import describe_augmentation
 from reproduction import paper, table1a, table1b
 from reproduction.markdown import markdown_table
 from reproduction.protocols import PROTOCOLS
@@ -58,6 +59,8 @@ class Measured(NamedTuple):
     value: float
     entry: Record
     """Where it comes from."""
+    spread: float | None = None
+    """The standard deviation over several seeds, if there are several."""
 
 
 def measured(records: Records) -> dict[str, Measured]:
@@ -78,7 +81,7 @@ def measured_with_paper(records: Records) -> dict[str, Measured]:
     """The figure of the paper's network, trained here, for every goal that was measured."""
     record = records["paper"]
     found = {} if record is None else {key: paper.figure(record, key) for key in GOALS}
-    return {key: Measured(*value) for key, value in found.items() if value}
+    return {key: Measured(value.value, value.entry, value.spread) for key, value in found.items() if value}
 
 
 def readme(records: Records) -> str:
@@ -331,8 +334,10 @@ def _trainings(entries: Iterable[Record]) -> str:
 
 
 def _views(entry: Record) -> str:
-    """How the views of a training differ from its images."""
+    """How the views of a training differ from its images; old records say only that this is as in their protocol."""
     text = entry.get("augmentation", "")
+    if "Augmentation" not in text:
+        text = describe_augmentation(PROTOCOLS[TRAININGS[entry["run"]].protocol].augmentation)
     resampled = "interpolation='mixed'" in text
     kinds = ["rotated"] if "rotation=180.0" in text else []
     kinds += ["translated"] if "placement='frame'" in text else []
@@ -393,7 +398,9 @@ def _paper(goal: Goal) -> str:
 
 
 def _value(goal: Goal, found: Measured | None) -> str:
-    return MISSING if found is None else _number(found.value, goal.unit)
+    if found is None:
+        return MISSING
+    return _number(found.value, goal.unit) + (f" ± {found.spread:.2f}" if found.spread is not None else "")
 
 
 def _number(value: float, unit: str = "%") -> str:
