@@ -233,6 +233,7 @@ BENEATH = {
     "models/output.py",
     "nn/batch_norm.py",
     "groups/base.py",
+    "cli/answers.py",
     "cli/reporting.py",
     "cli/terminal.py",
     "images/background.py",

@@ -69,7 +69,8 @@ def test_a_broken_shape_does_not_keep_the_others_from_their_answers(run, shape_m
 
 
 def test_images_and_shapes_are_not_confused(run, shape_model, model_file, shapes, folder, tmp_path):
-    takes_shapes, takes_images = "but the model takes shapes", "is a shape, but the model untrained takes images"
+    takes_shapes = "but the model takes shapes"
+    takes_images = "the model untrained takes images: name a model of shapes, for example --model modelnet10"
     for words in (("predict",), ("upright", "--out", tmp_path / "out")):
         assert failed_cleanly(run(*words, folder / "zero.png", "-m", shape_model), 2, takes_shapes)
         assert failed_cleanly(run(*words, folder, "-m", shape_model), 2, takes_shapes)

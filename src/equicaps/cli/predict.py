@@ -1,15 +1,15 @@
 """``equicaps predict``: the class and angle of images."""
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from PIL.Image import Image
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
 from rich.table import Table
 
 from equicaps._checks import printable
+from equicaps.cli.answers import Failures, document, each_answer, entries
 from equicaps.cli.predict_shapes import predict_shapes, write_shape_answers
 from equicaps.cli.predict_to_file import Request, write_answers
 from equicaps.cli.reporting import failures_reported, note_inverted, refuse_shapes, reported, settings_reported
@@ -18,9 +18,9 @@ from equicaps.drawing import draw_pose
 from equicaps.errors import UsageError
 from equicaps.images.decode import find_images, is_remote, open_image
 from equicaps.images.pictures import encoded
-from equicaps.inference import Answer, Card, PointModel, load
+from equicaps.inference import Answer, PointModel, load
 from equicaps.inference.model import WORKERS
-from equicaps.inference.prediction import Failure, format_angle
+from equicaps.inference.prediction import format_angle
 
 
 def predict(
@@ -63,25 +63,21 @@ def predict(
         files = find_images(list(map(Path, images)))
         targets = picture_files(files, save) if save else {}
     rows: list[tuple[Path, Answer]] = []
-    failures: list[tuple[Path, Failure]] = []
+    failures: Failures = []
     answers = trained.predict_files(files, workers=workers or WORKERS)
+
+    def opened(file: Path, answer: Answer) -> Image | None:
+        return open_image(file) if save else None
+
     with reported(console):
-        for file, answer in track(answers, "reading", len(files), console=console, disable=not console.is_terminal):
-            if isinstance(answer, Failure):
-                failures.append((file, answer))
-                continue
-            if save:
+        for file, answer, picture in each_answer(console, answers, len(files), failures, opened):
+            if picture:
                 caption = f"{answer.label}  {answer.confidence:.1%}  {format_angle(answer)}"
-                try:
-                    picture = open_image(file)
-                except OSError as error:  # it has been changed or removed since it was predicted
-                    failures.append((file, error))
-                    continue
                 drawn = draw_pose(picture, answer.angle, caption, error=answer.angle_error, period=answer.period)
                 write(targets[file], encoded(drawn))
             rows.append((file, answer))
     if as_json:
-        show_json(_document(trained.card, rows, failures, targets))
+        show_json(document(trained.card, "images", entries(rows, targets), failures))
     elif rows:
         _show(rows, trained.card.convention)
     note_inverted(console, trained, sum(answer.inverted for _, answer in rows), len(rows))
@@ -99,14 +95,3 @@ def _show(rows: list[tuple[Path, Answer]], convention: str) -> None:
         cells = (str(file), answer.label, f"{answer.confidence:.1%}", angle, agreed)
         table.add_row(*(escape(printable(cell)) for cell in cells))
     Console().print(table, highlight=False)
-
-
-def _document(
-    card: Card, rows: list[tuple[Path, Answer]], failures: list[tuple[Path, Failure]], targets: dict[Path, Path]
-) -> dict[str, Any]:
-    images = [
-        {"file": str(file), **asdict(answer), **({"saved": str(targets[file])} if file in targets else {})}
-        for file, answer in rows
-    ]
-    errors = [{"file": str(file), "error": str(failure)} for file, failure in failures]
-    return {"model": card.name, "convention": card.convention, "images": images, "errors": errors}

@@ -1,18 +1,18 @@
 """``equicaps predict`` with a model of shapes: their classes and rotations."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
+from torch import Tensor
 
 from equicaps._checks import printable
 from equicaps._files import create_folder
+from equicaps.cli.answers import Failures, document, each_answer, entries
 from equicaps.cli.predict_to_file import Request
 from equicaps.cli.reporting import FAILED, failures_reported, reported, say, settings_reported
 from equicaps.cli.terminal import picture_files, show_json, write
@@ -20,7 +20,7 @@ from equicaps.data.shapes_by_name import find_shapes
 from equicaps.drawing import draw_shape
 from equicaps.errors import UsageError
 from equicaps.images.pictures import encoded
-from equicaps.inference import PointAnswer, PointCard, PointModel
+from equicaps.inference import PointAnswer, PointModel
 from equicaps.inference.clouds import read_clouds
 from equicaps.inference.point_prediction import format_rotation
 from equicaps.inference.point_rows import as_point_row, point_columns
@@ -34,24 +34,20 @@ def predict_shapes(console: Console, model: PointModel, paths: list[Path], save:
         files = find_shapes(paths)
         targets = picture_files(files, save) if save else {}
     rows: list[tuple[Path, PointAnswer]] = []
-    failures: list[tuple[Path, Failure]] = []
+    failures: Failures = []
     answers = model.predict_files(files)
+
+    def clouds(file: Path, answer: PointAnswer) -> list[Tensor]:
+        return read_clouds(file, model.card.points) if save else []
+
     with reported(console):
-        for file, answer in track(answers, "reading", len(files), console=console, disable=not console.is_terminal):
-            if isinstance(answer, Failure):
-                failures.append((file, answer))
-                continue
-            if save:
+        for file, answer, seen in each_answer(console, answers, len(files), failures, clouds):
+            for cloud in seen:
                 caption = f"{answer.label}  {answer.confidence:.1%}  {format_rotation(answer)}"
-                try:
-                    [cloud] = read_clouds(file, model.card.points)
-                except OSError as error:  # it has been changed or removed since it was predicted
-                    failures.append((file, error))
-                    continue
                 write(targets[file], encoded(draw_shape(cloud.numpy(), answer.rotation, caption)))
             rows.append((file, answer))
     if as_json:
-        show_json(_document(model.card, rows, failures, targets))
+        show_json(document(model.card, "shapes", entries(rows, targets), failures))
     elif rows:
         _show(rows, model.card.convention)
     failures_reported(console, failures)
@@ -95,17 +91,3 @@ def _show(rows: list[tuple[Path, PointAnswer]], convention: str) -> None:
         cells = (str(file), answer.label, f"{answer.confidence:.1%}", format_rotation(answer), agreed)
         table.add_row(*(escape(printable(cell)) for cell in cells))
     Console().print(table, highlight=False)
-
-
-def _document(
-    card: PointCard,
-    rows: list[tuple[Path, PointAnswer]],
-    failures: list[tuple[Path, Failure]],
-    targets: dict[Path, Path],
-) -> dict[str, Any]:
-    shapes = [
-        {"file": str(file), **asdict(answer), **({"saved": str(targets[file])} if file in targets else {})}
-        for file, answer in rows
-    ]
-    errors = [{"file": str(file), "error": str(failure)} for file, failure in failures]
-    return {"model": card.name, "convention": card.convention, "shapes": shapes, "errors": errors}

@@ -56,7 +56,8 @@ def refuse_shapes(paths: Iterable[Path | str], model: PoseModel) -> None:
     for path in map(Path, paths):
         if path.suffix.lower() in SHAPE_SUFFIXES and not path.is_dir():
             raise UsageError(
-                f"{path} is a shape, but the model {model.card.name} takes images: name a model of shapes with --model."
+                f"{path} is a shape, but the model {model.card.name} takes images: name a model of shapes, "
+                "for example --model modelnet10."
             )
 
 

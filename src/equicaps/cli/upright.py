@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import typer
 from PIL.Image import Image, Resampling
 from rich.console import Console
-from rich.progress import track
 
 from equicaps._checks import printable
 from equicaps._files import create_folder
+from equicaps.cli.answers import Failures, document, each_answer
 from equicaps.cli.reporting import failures_reported, note_inverted, refuse_shapes, reported, settings_reported
 from equicaps.cli.terminal import check_out, new_file, result_stems, show_json, write
 from equicaps.cli.upright_shapes import upright_shapes
@@ -17,8 +17,8 @@ from equicaps.drawing import Pair, contact_sheet
 from equicaps.errors import UsageError
 from equicaps.images.decode import find_images, open_image
 from equicaps.images.pictures import LOSSLESS_SUFFIXES, encoded, rotate_back, suffix
-from equicaps.inference import Answer, PointModel, PoseModel, load
-from equicaps.inference.prediction import Failure, format_angle
+from equicaps.inference import Answer, PointModel, load
+from equicaps.inference.prediction import format_angle
 
 SHEET = "contact_sheet.png"
 TOLERANCE = 1.0
@@ -65,23 +65,20 @@ def upright(
         for stem in targets.values():
             for kind in LOSSLESS_SUFFIXES:
                 new_file(stem.with_name(stem.name + kind), force=force, inputs=files)
-    failures: list[tuple[Path, Failure]] = []
+    failures: Failures = []
     done: list[Rotated] = []
     pairs: list[Pair] = []
     limit = 45.0 if quarter_turns else tolerance
     answers = trained.predict_files(files)
+
+    def rotated(file: Path, answer: Answer) -> tuple[Image, Image, Rotated]:
+        before = open_image(file)
+        return before, *_rotate(file, before, answer, targets[file], limit, expand)  # which may become too large
+
     with reported(console):
         create_folder(out)
-        for file, answer in track(answers, "rotating", len(files), console=console, disable=not console.is_terminal):
-            if isinstance(answer, Failure):
-                failures.append((file, answer))
-                continue
-            try:
-                before = open_image(file)
-                after, entry = _rotate(file, before, answer, targets[file], limit, expand)
-            except OSError as error:  # it has been changed or removed since it was predicted, or becomes too large
-                failures.append((file, error))
-                continue
+        for _, answer, found in each_answer(console, answers, len(files), failures, rotated, what="rotating"):
+            before, after, entry = found
             write(entry.target, encoded(after))
             done.append(entry)
             if len(pairs) < MOST:
@@ -90,7 +87,8 @@ def upright(
         if pairs:
             write(sheet, encoded(contact_sheet(pairs)))
     if as_json:
-        show_json(_document(trained, done, failures, sheet if pairs else None))
+        drawn = str(sheet) if pairs else None
+        show_json(document(trained.card, "images", _entries(done), failures, contact_sheet=drawn))
     elif done:
         _show(done, out, sheet)
     note_inverted(console, trained, sum(entry.answer.inverted for entry in done), len(done))
@@ -124,18 +122,10 @@ def _small(picture: Image) -> Image:
     return shrunk
 
 
-def _document(
-    model: PoseModel, done: list[Rotated], failures: list[tuple[Path, Failure]], sheet: Path | None
-) -> dict[str, Any]:
-    return {
-        "model": model.card.name,
-        "convention": model.card.convention,
-        "contact_sheet": str(sheet) if sheet else None,
-        "images": [
-            {"file": str(entry.file), "result": str(entry.target), "label": entry.answer.label,
-             "confidence": entry.answer.confidence, "angle": entry.answer.angle, "rotated_by": entry.degrees,
-             "lossless": entry.lossless, "inverted": entry.answer.inverted}
-            for entry in done
-        ],
-        "errors": [{"file": str(file), "error": str(problem)} for file, problem in failures],
-    }  # fmt: skip
+def _entries(done: list[Rotated]) -> list[dict[str, Any]]:
+    return [
+        {"file": str(entry.file), "result": str(entry.target), "label": entry.answer.label,
+         "confidence": entry.answer.confidence, "angle": entry.answer.angle, "rotated_by": entry.degrees,
+         "lossless": entry.lossless, "inverted": entry.answer.inverted}
+        for entry in done
+    ]  # fmt: skip

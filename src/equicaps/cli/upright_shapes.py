@@ -1,16 +1,16 @@
 """``equicaps upright`` with a model of shapes: shapes rotated to the upright of their class."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import typer
 from PIL.Image import Image
 from rich.console import Console
-from rich.progress import track
 
 from equicaps._checks import printable
 from equicaps._files import create_folder
+from equicaps.cli.answers import Failures, document, each_answer
 from equicaps.cli.reporting import failures_reported, reported, settings_reported
 from equicaps.cli.terminal import new_file, result_stems, show_json, write
 from equicaps.data import read_shape
@@ -20,8 +20,7 @@ from equicaps.images.pictures import encoded
 from equicaps.inference import PointAnswer, PointModel
 from equicaps.inference.clouds import read_clouds
 from equicaps.inference.point_model import rotate_back
-from equicaps.inference.prediction import Failure
-from equicaps.inference.rotated_shapes import SUFFIXES, upright_shape
+from equicaps.inference.rotated_shapes import SUFFIXES, ShapeFile, upright_shape
 
 MOST = 60
 """Shapes on a contact sheet."""
@@ -48,23 +47,19 @@ def upright_shapes(
         for stem in stems.values():
             for kind in SUFFIXES:
                 new_file(stem.with_name(stem.name + kind), force=force, inputs=files)
-    failures: list[tuple[Path, Failure]] = []
+    failures: Failures = []
     done: list[Rotated] = []
     pairs: list[Pair] = []
     answers = model.predict_files(files)
+
+    def rotated(file: Path, answer: PointAnswer) -> tuple[ShapeFile, Image, Image]:
+        rotation = torch.tensor(answer.rotation or [[torch.nan] * 3] * 3)
+        return upright_shape(read_shape(file, scale=False), rotation), *_pictures(file, model.card.points, rotation)
+
     with reported(console):
         create_folder(out)
-        for file, answer in track(answers, "rotating", len(files), console=console, disable=not console.is_terminal):
-            if isinstance(answer, Failure):
-                failures.append((file, answer))
-                continue
-            rotation = torch.tensor(answer.rotation or [[torch.nan] * 3] * 3)
-            try:
-                result = upright_shape(read_shape(file, scale=False), rotation)
-                before, after = _pictures(file, model.card.points, rotation)
-            except OSError as error:  # it has been changed or removed since it was predicted
-                failures.append((file, error))
-                continue
+        for file, answer, found in each_answer(console, answers, len(files), failures, rotated, what="rotating"):
+            result, before, after = found
             target = stems[file].with_name(stems[file].name + result.suffix)
             write(target, result.content)
             done.append(Rotated(file, target, answer))
@@ -73,7 +68,8 @@ def upright_shapes(
         if pairs:
             write(sheet, encoded(contact_sheet(pairs)))
     if as_json:
-        show_json(_document(model, done, failures, sheet if pairs else None))
+        drawn = str(sheet) if pairs else None
+        show_json(document(model.card, "shapes", _entries(done), failures, contact_sheet=drawn))
     elif done:
         posed = sum(entry.answer.rotation is not None for entry in done)
         typer.echo(
@@ -94,17 +90,9 @@ def _pictures(file: Path, points: int, rotation: torch.Tensor) -> tuple[Image, I
     return before, after
 
 
-def _document(
-    model: PointModel, done: list[Rotated], failures: list[tuple[Path, Failure]], sheet: Path | None
-) -> dict[str, object]:
-    return {
-        "model": model.card.name,
-        "convention": model.card.convention,
-        "contact_sheet": str(sheet) if sheet else None,
-        "shapes": [
-            {"file": str(entry.file), "result": str(entry.target), "label": entry.answer.label,
-             "confidence": entry.answer.confidence, "rotation": entry.answer.rotation, "angle": entry.answer.angle}
-            for entry in done
-        ],
-        "errors": [{"file": str(file), "error": str(problem)} for file, problem in failures],
-    }  # fmt: skip
+def _entries(done: list[Rotated]) -> list[dict[str, Any]]:
+    return [
+        {"file": str(entry.file), "result": str(entry.target), "label": entry.answer.label,
+         "confidence": entry.answer.confidence, "rotation": entry.answer.rotation, "angle": entry.answer.angle}
+        for entry in done
+    ]  # fmt: skip
