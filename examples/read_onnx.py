@@ -63,7 +63,8 @@ def centred(pixels: np.ndarray, side: int) -> np.ndarray:
 def main(model: str, *paths: str) -> None:
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     notes = session.get_modelmeta().custom_metadata_map
-    classes, zeros, frame = json.loads(notes["classes"]), np.array(json.loads(notes["zeros"])), int(notes["frame"])
+    classes, frame = json.loads(notes["classes"]), int(notes["frame"])
+    zeros, periods = (np.array(json.loads(notes[name])) for name in ("zeros", "periods"))
     _, channels, side, _ = session.get_inputs()[0].shape
     images = np.stack([prepare(path, channels, frame, side, notes["background"]) for path in paths])
 
@@ -72,7 +73,7 @@ def main(model: str, *paths: str) -> None:
     odds = np.exp(scores - scores.max(-1, keepdims=True))
     x, y = poses[rows, best].T
     angles = 180 - (180 - np.degrees(np.arctan2(y, x)) + zeros[best]) % 360
-    angles[np.hypot(x, y) < 0.54] = np.nan  # the pose is undefined
+    angles[(np.hypot(x, y) < 0.54) | (periods[best] != 360)] = np.nan  # the pose is undefined
     for path, label, confidence, angle in zip(
         paths, best, (odds / odds.sum(-1, keepdims=True)).max(-1), angles, strict=True
     ):

@@ -22,7 +22,7 @@ def table(record: Record) -> str:
         ("parameters", lambda one: f"{one['parameters']:,}"),
         ("views seen", lambda one: f"{one['images_seen']:,}"),
         ("CPU-minutes of training", lambda one: f"{one['cpu_minutes']:.1f}"),
-        ("accuracy under random rotations", lambda one: f"{one['audit']['accuracy']:.1f} %"),
+        ("accuracy under random rotations, 1024 points", lambda one: f"{one['audit']['accuracy']:.1f} %"),
         ("predictions changed by rotations", lambda one: f"{one['audit']['exact']['predictions_changed']}"),
         ("largest change of a score", lambda one: f"{one['audit']['exact']['scores']:.0e}"),
         ("pose error, median", lambda one: f"{one['audit']['pose_error_median']:.1f}°"),
@@ -32,7 +32,10 @@ def table(record: Record) -> str:
     counts = next(iter(found.values()))["accuracy_by_points"]
     body = [[what, *(show(one) for one in found.values())] for what, show in rows]
     body += [
-        [f"accuracy with {count} points", *(f"{one['accuracy_by_points'][count]:.1f} %" for one in found.values())]
+        [
+            f"accuracy with {count} other points",
+            *(f"{one['accuracy_by_points'][count]:.1f} %" for one in found.values()),
+        ]
         for count in counts
     ]
     classes = [one["pose_errors_by_class"] for one in found.values()]

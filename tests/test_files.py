@@ -49,6 +49,18 @@ def test_a_folder_in_use_is_refused_with_the_process_that_uses_it(holder, tmp_pa
     assert os.listdir(tmp_path) == [LOCK]  # nothing was touched
 
 
+def test_a_lock_file_that_is_gone_names_nobody(tmp_path, monkeypatch):
+    """It may be removed between the refusal and the look at who holds it."""
+
+    def gone(path):
+        raise FileNotFoundError(path)
+
+    with lock_folder(tmp_path, wait=False):
+        monkeypatch.setattr("pathlib.Path.read_text", gone)
+        with pytest.raises(UsageError, match="another process is using"):
+            lock_and_leave(tmp_path)
+
+
 def test_a_killed_process_holds_nothing(tmp_path):
     child = os.fork()
     if child == 0:

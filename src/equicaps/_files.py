@@ -123,8 +123,12 @@ def lock_folder(folder: Path, *, wait: bool) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as error:
-        holder = path.read_text().strip() or "another process"
-        raise UsageError(f"{holder} is using {folder}: wait for it, or choose another folder.") from error
+        holder = ""
+        with contextlib.suppress(OSError, UnicodeDecodeError):  # it may be removed in this moment
+            holder = path.read_text().strip()
+        raise UsageError(
+            f"{holder or 'another process'} is using {folder}: wait for it, or choose another folder."
+        ) from error
     except OSError as error:
         if error.errno not in CANNOT_LOCK:
             raise FileError(explain(path, error)) from error

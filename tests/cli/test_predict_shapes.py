@@ -69,13 +69,15 @@ def test_a_broken_shape_does_not_keep_the_others_from_their_answers(run, shape_m
 
 
 def test_images_and_shapes_are_not_confused(run, shape_model, model_file, shapes, folder, tmp_path):
+    (empty := tmp_path / "empty").mkdir()
+    assert failed_cleanly(run("predict", empty, "-m", model_file), 2, "holds no image")  # control: no shapes either
     takes_shapes = "but the model takes shapes"
     takes_images = "the model untrained takes images: name a model of shapes, for example --model modelnet10"
     for words in (("predict",), ("upright", "--out", tmp_path / "out")):
         assert failed_cleanly(run(*words, folder / "zero.png", "-m", shape_model), 2, takes_shapes)
         assert failed_cleanly(run(*words, folder, "-m", shape_model), 2, takes_shapes)
         assert failed_cleanly(run(*words, shapes / "chair.off", "-m", model_file), 2, takes_images)
-        assert failed_cleanly(run(*words, shapes, "-m", model_file), 2, "holds no image")
+        assert failed_cleanly(run(*words, shapes, "-m", model_file), 2, f"holds shapes, but {takes_images}")
     words = ("predict", shapes / "chair.off", "-m", model_file, "--out", tmp_path / "a.csv")
     assert failed_cleanly(run(*words), 2, takes_images)
     assert not (tmp_path / "out").exists()
@@ -83,3 +85,16 @@ def test_images_and_shapes_are_not_confused(run, shape_model, model_file, shapes
     for command in ("audit", "export"):
         data = ("--data", shapes)
         assert failed_cleanly(run(command, model_file, *data), 2, "at least two classes are needed")
+
+
+def test_what_is_for_images_is_refused_and_not_ignored(run, shape_model, shapes, tmp_path):
+    """An address without a file system behind it must not become an empty table of answers."""
+    out = ("--out", tmp_path / "a.csv")
+    for given in ((), (shapes,)):
+        result = run("predict", *given, "s3://bucket/scans", "-m", shape_model, *out)
+        assert failed_cleanly(result, 2, "s3://bucket/scans: a model of shapes reads files on this machine only")
+    for words in ((), out):
+        result = run("predict", shapes, "-m", shape_model, "--workers", "2", *words)
+        assert failed_cleanly(result, 2, "--workers is for images, but the model takes shapes")
+    assert not (tmp_path / "a.csv").exists()
+    assert run("predict", shapes, "-m", shape_model, *out).exit_code == 0  # control

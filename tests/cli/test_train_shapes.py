@@ -81,6 +81,12 @@ def test_what_is_for_shapes_is_refused_for_images(run, tmp_path, option):
     assert failed_cleanly(run(*words), 2, " is for shapes, but digits holds none")
 
 
+@pytest.mark.parametrize("option", [("--preset", "points"), ("--any-orientation",)])
+def test_a_folder_that_does_not_exist_is_named(run, tmp_path, option):
+    result = run("train", tmp_path / "shaeps", *option, "--out", tmp_path / "run")
+    assert failed_cleanly(result, 2, "shaeps does not exist; expected a folder of shapes")
+
+
 def test_the_card_of_a_model_of_shapes_is_shown(run, trained):
     out, _ = trained
     shown = " ".join(run("info", out).stdout.split())

@@ -21,10 +21,12 @@ class Answers(PointCapsNet):
         nn.Module.__init__(self)
         self.given = nn.Parameter(torch.stack((first, second)), requires_grad=False)
         self.calls = 0
+        self.labels_of_second = 0
 
     def forward(self, points, weights=None):
         poses = self.given[self.calls // len(SHAPES), self.calls % len(SHAPES) :][: len(points)]
-        labels = (torch.arange(len(points)) + self.calls) % 2
+        second = self.calls >= len(SHAPES)
+        labels = (torch.arange(len(points)) + self.calls + second * self.labels_of_second) % 2
         self.calls += len(points)
         scores = torch.nn.functional.one_hot(labels, 2).float()
         return CapsOutput(scores, scores, poses.unsqueeze(1).expand(-1, 2, -1))
@@ -65,3 +67,12 @@ def test_shapes_without_a_pose_do_not_count():
     assert measure_rotation_errors(model(poses, poses), SHAPES, upright=True) is None
     poses[FEWEST - 1] = poses[0]
     assert measure_rotation_errors(model(poses, poses), SHAPES, upright=True) == pytest.approx((3.0, 3.0), abs=0.1)
+
+
+def test_two_samples_with_different_classes_are_not_compared():
+    """Their rotations are measured from different uprights."""
+    poses = SO3().random(60)
+    away = SO3().compose(rotated_by(torch.full((60,), 5.0)), poses)
+    swapped = model(poses, away)
+    swapped.network.labels_of_second = 1
+    assert measure_rotation_errors(swapped, SHAPES, upright=False) is None

@@ -8,12 +8,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from equicaps._checks import printable
 from equicaps.cli.progress import reading_bar
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import show_json
 from equicaps.data import Dataset, cache_folder, load_folder
 from equicaps.data.catalogue import CATALOGUE
 from equicaps.data.folder import is_table
+from equicaps.data.shapes_by_name import holds_shapes
 from equicaps.errors import UsageError
 
 
@@ -28,6 +30,10 @@ def data(name: str | None, as_json: bool) -> None:
         if name not in CATALOGUE:
             if not Path(name).is_dir() and not is_table(Path(name)):
                 raise UsageError(f"{name!r} is neither a data set ({', '.join(CATALOGUE)}) nor a folder of images.")
+            if holds_shapes(name):
+                raise UsageError(
+                    f"{name} holds shapes, which equicaps train takes; this command describes images only."
+                )
             with reading_bar(console) as watch:
                 sets = list(load_folder(name, watch=watch))
     with reported(console):
@@ -45,9 +51,9 @@ def data(name: str | None, as_json: bool) -> None:
         show_json(rows)
         return
     for entry in sets:
-        typer.echo(repr(entry))
+        typer.echo(printable(repr(entry)))
     for note in dict.fromkeys(entry.note for entry in sets if entry.note):  # one for all parts, as a rule
-        typer.echo(note)
+        typer.echo(printable(note))
 
 
 def _list(as_json: bool) -> None:

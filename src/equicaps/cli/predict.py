@@ -56,7 +56,7 @@ def predict(
             raise UsageError(f"{remote} is read with --out only: add --out answers.csv.")
         trained = load(model)
     if isinstance(trained, PointModel):
-        predict_shapes(console, trained, list(map(Path, images)), save, as_json)
+        predict_shapes(console, trained, list(map(Path, images)), save, workers, as_json)
         return
     with settings_reported(console):
         refuse_shapes(images, trained)

@@ -19,6 +19,7 @@ from equicaps.cli.terminal import picture_files, show_json, write
 from equicaps.data.shapes_by_name import find_shapes
 from equicaps.drawing import draw_shape
 from equicaps.errors import UsageError
+from equicaps.images.decode import is_remote
 from equicaps.images.pictures import encoded
 from equicaps.inference import PointAnswer, PointModel
 from equicaps.inference.clouds import read_clouds
@@ -28,9 +29,18 @@ from equicaps.inference.prediction import Failure
 from equicaps.inference.rows import Row, write_rows
 
 
-def predict_shapes(console: Console, model: PointModel, paths: list[Path], save: Path | None, as_json: bool) -> None:
+def check_workers(workers: int | None) -> None:
+    """Raise if they were asked for: shapes are read one after the other."""
+    if workers is not None:
+        raise UsageError("--workers is for images, but the model takes shapes: leave it out.")
+
+
+def predict_shapes(
+    console: Console, model: PointModel, paths: list[Path], save: Path | None, workers: int | None, as_json: bool
+) -> None:
     """Print the answer for every shape, and draw it where asked to."""
     with settings_reported(console):
+        check_workers(workers)
         files = find_shapes(paths)
         targets = picture_files(files, save) if save else {}
     rows: list[tuple[Path, PointAnswer]] = []
@@ -58,6 +68,9 @@ def write_shape_answers(console: Console, model: PointModel, request: Request, a
     with settings_reported(console):
         if request.engine != "local":
             raise UsageError("--engine ray is for images, but the model takes shapes: leave it out.")
+        if remote := next(filter(is_remote, request.images), None):
+            raise UsageError(f"{remote}: a model of shapes reads files on this machine only. Download them first.")
+        check_workers(request.workers)
         files, failed = find_shapes(request.paths), 0
 
     def rows() -> Iterator[Row]:

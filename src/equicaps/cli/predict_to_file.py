@@ -13,7 +13,7 @@ from rich.text import Text
 
 from equicaps._checks import printable
 from equicaps.cli.reporting import FAILED, note_inverted, reported, say
-from equicaps.cli.terminal import new_file, show_json
+from equicaps.cli.terminal import new_file, resolved, show_json
 from equicaps.errors import UsageError
 from equicaps.images.decode import is_remote, iterate_images
 from equicaps.inference import PoseModel
@@ -37,7 +37,7 @@ class Request:
         if self.address is not None and self.engine != "ray":
             raise UsageError("--address is the address of a Ray cluster: add --engine ray.")
         check_format(self.out)
-        new_file(self.out, force=self.force, inputs=self.paths)
+        new_file(self.out, force=self.force, inputs=resolved(self.paths))
 
     @property
     def paths(self) -> list[Path]:

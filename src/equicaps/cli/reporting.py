@@ -9,6 +9,7 @@ from rich.console import Console
 
 from equicaps._checks import printable
 from equicaps.data.shape_files import SHAPE_SUFFIXES
+from equicaps.data.shapes_by_name import holds_only_shapes
 from equicaps.errors import EquicapsError, UsageError
 from equicaps.images.background import BACKGROUNDS
 from equicaps.inference import PoseModel
@@ -52,12 +53,13 @@ def failures_reported(console: Console, failures: Sequence[tuple[Path, Failure]]
 
 
 def refuse_shapes(paths: Iterable[Path | str], model: PoseModel) -> None:
-    """Raise if a file for a model that takes images is a shape, by its ending."""
+    """Raise if a file or a folder for a model that takes images is of shapes, by their endings."""
     for path in map(Path, paths):
-        if path.suffix.lower() in SHAPE_SUFFIXES and not path.is_dir():
+        folder = path.is_dir()
+        if holds_only_shapes(path) if folder else path.suffix.lower() in SHAPE_SUFFIXES:
             raise UsageError(
-                f"{path} is a shape, but the model {model.card.name} takes images: name a model of shapes, "
-                "for example --model modelnet10."
+                f"{path} {'holds shapes' if folder else 'is a shape'}, but the model {model.card.name} takes images: "
+                "name a model of shapes, for example --model modelnet10."
             )
 
 

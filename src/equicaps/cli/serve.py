@@ -8,7 +8,7 @@ from typing import TypeVar
 import typer
 from rich.console import Console
 
-from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
+from equicaps.cli.reporting import FAILED, fail, reported, say, settings_reported
 from equicaps.errors import FileError
 from equicaps.inference import SHIPPED, PointModel, PoseModel, load, load_image_model
 
@@ -68,7 +68,7 @@ def _shipped(console: Console, kind: type[M], *names: str) -> Iterator[M]:
         except FileError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 continue
-            console.print(f"note: the page is without {name}: {error}", markup=False, highlight=False, soft_wrap=True)
+            say(console, f"note: the page is without {name}: {error}")
         else:
             if isinstance(found, kind):
                 yield found

@@ -28,9 +28,14 @@ def _finite(value: Any) -> Any:
     return [_finite(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def new_file(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Path:
-    """The path, if a result may be written there."""
-    if any(same(path, given) for given in inputs):
+def resolved(files: Iterable[Path]) -> frozenset[Path]:
+    """Where these files are, links followed."""
+    return frozenset(file.resolve() for file in files)
+
+
+def new_file(path: Path, *, force: bool, inputs: frozenset[Path] = frozenset()) -> Path:
+    """The path, if a result may be written there, which is not one of the :func:`resolved` inputs."""
+    if inputs and path.resolve() in inputs:
         raise UsageError(f"{path} is an input and is never overwritten: choose another name.")
     if path.is_dir():
         raise UsageError(f"{path} is a folder: name a file in it.")
@@ -42,12 +47,14 @@ def new_file(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Path:
 def picture_files(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
     """Where the picture of each input goes; names that are taken are numbered."""
     targets: dict[Path, Path] = {}
+    inputs, taken = resolved(files), set[Path]()
     for file in files:
         target, number = folder / f"{file.stem}-pose.png", 1
-        while target.exists() or target in targets.values():
+        while target.exists() or target in taken:
             number += 1
             target = folder / f"{file.stem}-pose-{number}.png"
-        targets[file] = new_file(target, force=False, inputs=files)
+        taken.add(target)
+        targets[file] = new_file(target, force=False, inputs=inputs)
     return targets
 
 

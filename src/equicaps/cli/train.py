@@ -13,11 +13,12 @@ from rich.console import Console
 
 from equicaps.cli.processes import first_process_reports, is_first, launch
 from equicaps.cli.progress import TrainingBar, describe, reading_bar
-from equicaps.cli.reporting import FAILED, reported, settings_reported
+from equicaps.cli.reporting import FAILED, reported, say, settings_reported
 from equicaps.cli.training_words import advise, describe_budget, describe_plan, show_confusion
 from equicaps.data import Dataset, Shapes
-from equicaps.data.shapes_by_name import holds_shapes
-from equicaps.errors import UsageError
+from equicaps.data.by_name import NAMES
+from equicaps.data.shapes_by_name import SHAPE_NAMES, holds_shapes
+from equicaps.errors import NotFoundError, UsageError
 from equicaps.inference.model_files import MODEL
 from equicaps.models import POINT_PRESETS, Architecture
 from equicaps.training import Budget, Intervals, LookOnce, Result, TrainConfig
@@ -144,12 +145,12 @@ def _describe(console: Console, setup: Setup, out: Path, size: int | None) -> No
         f"{model.preset}: {parameters:,} parameters{decoder}; {setup.data!r}; {out}", markup=False, soft_wrap=True
     )
     if setup.data.note:
-        _say(console, setup.data.note)
+        say(console, setup.data.note)
     config, images = setup.config, len(setup.data)
     kind = "shape" if isinstance(setup.data, Shapes) else "image"
-    _say(console, describe_budget(config.budget, config.steps(images), config.batch, images, kind=kind))
+    say(console, describe_budget(config.budget, config.steps(images), config.batch, images, kind=kind))
     if isinstance(model, Architecture) and size not in (None, model.image_size):
-        _say(
+        say(
             console,
             f"--size {size} became {model.image_size}, the next side for which quarter turns map the blocks of "
             f"{model.preset} onto themselves",
@@ -161,6 +162,10 @@ def _check_kind(
 ) -> None:
     """Raise if the preset or an option does not suit what the data are."""
     if not shapes:
+        if (preset in POINT_PRESETS or any_orientation) and data not in NAMES and not Path(data).expanduser().exists():
+            raise NotFoundError(
+                f"{data} does not exist; expected a folder of shapes, or a data set of them: {', '.join(SHAPE_NAMES)}."
+            )
         if preset in POINT_PRESETS:
             raise UsageError(f"the preset {preset!r} is for shapes, but {data} holds none, or more images than shapes.")
         if any_orientation:
@@ -178,21 +183,17 @@ def _check_kind(
 
 def _report(console: Console, result: Result, data: Dataset | Shapes, out: Path, *, as_json: bool) -> None:
     if not result.finished:
-        _say(
+        say(
             console,
             f"stopped after {result.step:,} steps; everything is saved. Continue with --resume --out {out}",
         )
         raise typer.Exit(FAILED)
     kind = "shape" if isinstance(data, Shapes) else "image"
-    _say(console, describe(result.figures))
+    say(console, describe(result.figures))
     if result.confusion is not None:
         show_confusion(console, result.confusion, data.classes, kind=kind)
-    _say(console, f"model: {out / MODEL}")
+    say(console, f"model: {out / MODEL}")
     if advice := advise(result, len(data), kind=kind):
-        _say(console, advice)
+        say(console, advice)
     if as_json:
         typer.echo(json.dumps(json.loads((out / RESULT).read_text())))
-
-
-def _say(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -11,7 +11,7 @@ from equicaps._checks import printable
 from equicaps._files import create_folder
 from equicaps.cli.answers import Failures, document, each_answer
 from equicaps.cli.reporting import failures_reported, note_inverted, refuse_shapes, reported, settings_reported
-from equicaps.cli.terminal import check_out, new_file, result_stems, show_json, write
+from equicaps.cli.terminal import check_out, new_file, resolved, result_stems, show_json, write
 from equicaps.cli.upright_shapes import upright_shapes
 from equicaps.drawing import Pair, contact_sheet
 from equicaps.errors import UsageError
@@ -60,11 +60,12 @@ def upright(
     with settings_reported(console):
         refuse_shapes(images, trained)
         files = find_images(images)
-        sheet = new_file(out / SHEET, force=force, inputs=files)
+        inputs = resolved(files)
+        sheet = new_file(out / SHEET, force=force, inputs=inputs)
         targets = result_stems(files, images, out, sheet)
         for stem in targets.values():
             for kind in LOSSLESS_SUFFIXES:
-                new_file(stem.with_name(stem.name + kind), force=force, inputs=files)
+                new_file(stem.with_name(stem.name + kind), force=force, inputs=inputs)
     failures: Failures = []
     done: list[Rotated] = []
     pairs: list[Pair] = []

@@ -1,5 +1,6 @@
 """``equicaps upright`` with a model of shapes: shapes rotated to the upright of their class."""
 
+import contextlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from equicaps._checks import printable
 from equicaps._files import create_folder
 from equicaps.cli.answers import Failures, document, each_answer
 from equicaps.cli.reporting import failures_reported, reported, settings_reported
-from equicaps.cli.terminal import new_file, result_stems, show_json, write
+from equicaps.cli.terminal import new_file, resolved, result_stems, show_json, write
 from equicaps.data import read_shape
 from equicaps.data.shapes_by_name import find_shapes
 from equicaps.drawing import Pair, contact_sheet, draw_shape
@@ -42,29 +43,30 @@ def upright_shapes(
     """Write every shape rotated upright, in its own coordinates, and a contact sheet."""
     with settings_reported(console):
         files = find_shapes(paths)
-        new_file(sheet, force=force, inputs=files)
+        inputs = resolved(files)
+        new_file(sheet, force=force, inputs=inputs)
         stems = result_stems(files, paths, out, sheet)
         for stem in stems.values():
             for kind in SUFFIXES:
-                new_file(stem.with_name(stem.name + kind), force=force, inputs=files)
+                new_file(stem.with_name(stem.name + kind), force=force, inputs=inputs)
     failures: Failures = []
     done: list[Rotated] = []
     pairs: list[Pair] = []
     answers = model.predict_files(files)
 
-    def rotated(file: Path, answer: PointAnswer) -> tuple[ShapeFile, Image, Image]:
-        rotation = torch.tensor(answer.rotation or [[torch.nan] * 3] * 3)
-        return upright_shape(read_shape(file, scale=False), rotation), *_pictures(file, model.card.points, rotation)
+    def rotated(file: Path, answer: PointAnswer) -> ShapeFile:
+        return upright_shape(read_shape(file, scale=False), _rotation(answer))
 
     with reported(console):
         create_folder(out)
-        for file, answer, found in each_answer(console, answers, len(files), failures, rotated, what="rotating"):
-            result, before, after = found
+        for file, answer, result in each_answer(console, answers, len(files), failures, rotated, what="rotating"):
             target = stems[file].with_name(stems[file].name + result.suffix)
             write(target, result.content)
             done.append(Rotated(file, target, answer))
             if len(pairs) < MOST:
-                pairs.append(Pair(before, after, _caption(answer)))
+                with contextlib.suppress(OSError):  # it has been changed or removed in this moment
+                    before, after = _pictures(file, model.card.points, _rotation(answer))
+                    pairs.append(Pair(before, after, _caption(answer)))
         if pairs:
             write(sheet, encoded(contact_sheet(pairs)))
     if as_json:
@@ -77,6 +79,11 @@ def upright_shapes(
             f"and after: {printable(str(sheet))}"
         )
     failures_reported(console, failures)
+
+
+def _rotation(answer: PointAnswer) -> torch.Tensor:
+    """NaN without a pose."""
+    return torch.tensor(answer.rotation or [[torch.nan] * 3] * 3)
 
 
 def _caption(answer: PointAnswer) -> str:

@@ -30,6 +30,18 @@ def holds_shapes(data: str) -> bool:
     return shapes > images
 
 
+def holds_only_shapes(folder: Path) -> bool:
+    """Whether there are shapes in or below this folder and no images; it is read up to the first image."""
+    from equicaps.images.decode import is_image  # Pillow is optional
+
+    found = False
+    for path in folder.rglob("*"):
+        if is_image(path.name):
+            return False
+        found = found or path.suffix.lower() in SHAPE_SUFFIXES
+    return found
+
+
 def load_shape_splits(data: str, *, watch: Watch | None = None) -> ShapeSplits:
     """The shapes to train on, and those to test on.
 

@@ -25,10 +25,16 @@ def measure_rotation_errors(model: "PointModel", shapes: Shapes, *, upright: boo
         model: whose card has no errors yet.
         shapes: should not have been trained on.
         upright: whether they all stand upright, which is then the truth; otherwise two samples of one shape are
-            compared.
+            compared, where both get the same class.
     """
-    found, other = (model.predict(shapes.sample(model.card.points, seed)) for seed in (1, 2))
-    off = _degrees_between(found, torch.eye(3).expand_as(found.rotations) if upright else other.rotations)
+    found = model.predict(shapes.sample(model.card.points, 1))
+    if upright:
+        truth = torch.eye(3).expand_as(found.rotations)
+    else:
+        other = model.predict(shapes.sample(model.card.points, 2))
+        same = other.labels == found.labels  # rotations are measured from the upright of the class
+        truth = torch.where(same[:, None, None], other.rotations, torch.nan)
+    off = _degrees_between(found, truth)
     labels, off = found.labels[~off.isnan()], off[~off.isnan()]
     if len(off) < FEWEST:
         return None

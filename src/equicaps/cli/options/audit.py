@@ -11,7 +11,7 @@ Count = Annotated[
     int, typer.Option("--images", min=1, help="Use at most this many images or shapes, spread over the set.")
 ]
 Step = Annotated[int, typer.Option(min=1, max=180, help="Degrees between the angles.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for audit.json and audit.png.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for audit.json and, for images, audit.png.")]
 
 
 def audit(
@@ -23,7 +23,7 @@ def audit(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Certify a model: exact under quarter turns, layer by layer, and measured at any angle; for shapes any rotation.
+    """Check that quarter turns (for shapes, any rotation) change nothing, and measure images at other angles.
 
     The exit code is 1 if the exact part fails: a prediction changes under a rotation by 90, 180 or 270 degrees, or
     scores, agreements or defined poses change by 1e-4 or more (inside the network by 1e-3, relative). For a model that

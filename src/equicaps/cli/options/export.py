@@ -27,7 +27,7 @@ def export(
 
     The input is "images", floats in [0, 1] of the network's size; the outputs are "scores", "agreements" and "poses" of
     every class. The file is written only if no label changes and scores (relative to the largest), agreements and the
-    pose of the predicted class agree to 1e-5; the pose may differ by three times the network's own float32 rounding.
+    pose of the predicted class agree to 1e-5, or to three times the network's own float32 rounding if that is larger.
 
     The inputs of a model of shapes are "points" (batch, n, 3) and "weights" (batch, n), 1 or, for padding, 0.
 

@@ -47,7 +47,8 @@ def predict(
     rotate the image by 90 degrees, the angle follows exactly, up to rounding; in between it is approximate. "By
     agreement" is the capsules' own answer: the class whose votes agree most.
 
-    With --out, a run that was killed continues where it stopped, when you run the same command again.
+    With --out, a killed run on images continues where it stopped when you run the same command again; one on shapes
+    starts anew.
 
     `equicaps predict seven.png --save arrows`
 

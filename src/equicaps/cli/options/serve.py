@@ -13,7 +13,8 @@ Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser
 def serve(model: ModelOption = "digits", port: Port = 8765, show: Open = False) -> None:
     """Serve a page, to this machine only, on which you draw and rotate a digit and watch the answers.
 
-    With a model of shapes, the page has a second tab, on which you rotate a shape. Press Ctrl-C to stop.
+    A second tab rotates shapes in space, with the shipped model modelnet10 or with a model of shapes that --model
+    names. Press Ctrl-C to stop.
 
     `equicaps serve --open`
 
