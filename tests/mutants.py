@@ -91,7 +91,8 @@ def rows_of(table: Path) -> dict[str, str]:
 def write_table(rows: dict[str, str]) -> str:
     """Write the table, without the rows of mutants that are gone or have moved, and return its summary."""
     kept = [row for mutant in MUTANTS if f"| `{mutant.file}` |" in (row := rows.get(mutant.name, ""))]
-    summary = f"{sum('| killed |' in row for row in kept)} of {len(MUTANTS)} killed"
+    killed = sum("| killed |" in row for row in kept)
+    summary = f"{killed} of {len(kept)} killed, {len(MUTANTS) - len(kept)} not tried yet"
     lines = ["# Mutants", "", f"{summary}. Written by `make mutants`; see `tests/mutants.py`.", "",
              "| mutant | file | verdict | first test to fail |", "|---|---|---|---|", *kept]  # fmt: skip
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")

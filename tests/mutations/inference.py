@@ -35,7 +35,12 @@ MUTANTS = (
     *mutants_of(
         "src/equicaps/inference/rotation_error.py",
         ("inference/test_rotation_error.py",),
-        ("rotations compared with upright always", "if upright else other.rotations", "if True else other.rotations"),
+        ("rotations compared with upright always", "if upright:", "if True:"),
+        (
+            "rotations of different classes compared",
+            "torch.where(same[:, None, None], other.rotations, torch.nan)",
+            "other.rotations",
+        ),
         ("one error for all classes", "conformal_quantile(own) if 2 * len(own) >= FEWEST else overall", "overall"),
         ("errors of rotations from few shapes", "if len(off) < FEWEST:", "if len(off) < 1:"),
     ),
