@@ -21,6 +21,7 @@ SOURCES = {
     "upright_cnn": ("upright-plain_cnn", "accuracy_upright"),
     "any_angle_cnn": ("upright-plain_cnn", "accuracy"),
     "rotated/plain_cnn": ("rotated-plain_cnn", "accuracy"),
+    "rotated/longer_plain_cnn": ("rotated-plain_cnn-minutes", "accuracy"),
     "rotated/capsules": ("rotated-capsules_only", "accuracy"),
     "rotated/whole": ("rotated-paper", "accuracy"),
     "mnist_rot/plain_cnn": ("mnist_rot-plain_cnn", "accuracy"),
@@ -82,7 +83,7 @@ def figure(record: Record, goal: str) -> Figure | None:
     if goal not in SOURCES:
         return None
     name, key = SOURCES[goal]
-    entry = record["trainings"][name]
+    entry = record["trainings"].get(name)  # a record may be older than the name
     if entry and name == SEEDS[0]:
         value, spread, count = repeated(record)[key]
         return Figure(value, spread if count > 1 else None, entry)
@@ -91,7 +92,7 @@ def figure(record: Record, goal: str) -> Figure | None:
 
 def repeated(record: Record) -> dict[str, tuple[float, float, int]]:
     """Mean, standard deviation (0 of a single one) and number of the repeated training's figures."""
-    entries = [entry for name in SEEDS if (entry := record["trainings"][name])]
+    entries = [entry for name in SEEDS if (entry := record["trainings"].get(name))]
     keys = ("accuracy", "agreement_accuracy", "pose_error_mean") if entries else ()
     return {key: _spread([entry[key] for entry in entries]) for key in keys}
 

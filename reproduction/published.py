@@ -27,6 +27,9 @@ GOALS = {
     "upright_cnn": Goal("trained upright, accuracy of a plain CNN on upright digits", "Section 6.2", 99.13, None),
     "any_angle_cnn": Goal("trained upright, accuracy of a plain CNN at any angle", "Section 6.2", 58.79, None),
     "rotated/plain_cnn": Goal("rotated MNIST, plain CNN", "Table 1a, CNN(*)", 92.30, None),
+    "rotated/longer_plain_cnn": Goal(
+        "rotated MNIST, plain CNN, trained for as many CPU-minutes as the whole network", "", None, None
+    ),
     "rotated/capsules": Goal("rotated MNIST, capsules only", "Table 1a, Capsules", 94.68, 96.0),
     "rotated/without_poses": Goal("rotated MNIST, whole network without poses", "", None, None),
     "rotated/whole": Goal("rotated MNIST, whole network", "Table 1a, Whole", 98.42, 99.2),

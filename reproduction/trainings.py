@@ -79,7 +79,7 @@ JITTERED = replace(UPRIGHT, shift=0.5, interpolation="mixed")
 """Upright digits, resampled in the same way."""
 
 
-def of_paper(preset: str = "paper", steps: int = PAPER_STEPS, **settings: Any) -> DigitTraining:
+def of_paper(preset: str = "paper", steps: int | None = PAPER_STEPS, **settings: Any) -> DigitTraining:
     """The paper's network on rotated digits with the paper's losses: spread loss and cross entropy."""
     given: dict[str, Any] = {"protocol": "rotated", "augmentation": RESAMPLED, "views": 1, "spread": 1.0}
     given["consistency"] = 0.0
@@ -107,13 +107,14 @@ TRAININGS = {
     "rotated-paper-seed1": of_paper(reconstruction=10.0, seed=1),
     "rotated-paper-seed2": of_paper(reconstruction=10.0, seed=2),
     "mnist_rot-paper": of_paper(steps=SHORT_STEPS, protocol="mnist_rot", reconstruction=10.0),
-    "mnist_rot-capsules_only": of_paper("capsules_only", SHORT_STEPS, protocol="mnist_rot", cross_entropy=0.0),
+    "mnist_rot-capsules_only": of_paper("capsules_only", protocol="mnist_rot", cross_entropy=0.0),
     "affnist-paper": of_paper(steps=SHORT_STEPS, protocol="affnist", augmentation=None),
     "affnist-capsules_only": of_paper(
         "capsules_only", SHORT_STEPS, protocol="affnist", augmentation=None, cross_entropy=0.0
     ),
     "upright-paper": of_paper(steps=25_000, protocol="upright", augmentation=JITTERED),
     "rotated-plain_cnn": of_paper("plain_cnn", spread=0.0),
+    "rotated-plain_cnn-minutes": of_paper("plain_cnn", None, minutes=118.0, spread=0.0),
     "mnist_rot-plain_cnn": of_paper("plain_cnn", SHORT_STEPS, protocol="mnist_rot", spread=0.0),
     "affnist-plain_cnn": of_paper("plain_cnn", SHORT_STEPS, protocol="affnist", augmentation=None, spread=0.0),
     "upright-plain_cnn": of_paper("plain_cnn", 25_000, protocol="upright", augmentation=JITTERED, spread=0.0),
