@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
+
+from torch import nn
 
 from equicaps.data import Dataset, embedded_digits, load_mnist, regenerate_affnist, regenerate_mnist_rot
 from equicaps.images import ROTATED, TRANSLATED, UPRIGHT, Augmentation
@@ -67,6 +69,16 @@ def _last_10k() -> Dataset:
     return replace(data, name=f"{data.name}, last 10,000")
 
 
+@dataclass(frozen=True)
+class AnyAngleAndUpright(AnyAngle):
+    """At any angle, and as they are: the accuracy that networks of capsules keep under quarter turns."""
+
+    def __call__(self, network: nn.Module, limit: int | None = None) -> dict[str, Any]:
+        """The figures at any angle, and ``accuracy_upright``."""
+        upright = AsTheyAre(padded(self.data))(network, limit)
+        return super().__call__(network, limit) | {"accuracy_upright": upright["accuracy"]}
+
+
 ANY_ANGLE = "MNIST (test), each digit rotated by a seeded random angle"
 
 PROTOCOLS = {
@@ -90,7 +102,7 @@ PROTOCOLS = {
         lambda: mnist("train"),
         UPRIGHT,
         lambda: AnyAngle(mnist("test")),
-        lambda: AnyAngle(_last_10k()),
+        lambda: AnyAngleAndUpright(_last_10k()),
         ANY_ANGLE,
         views=1,
         selection=_first_50k,

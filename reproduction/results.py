@@ -93,6 +93,8 @@ class Results:
     def validate(self, name: str, changes: dict[str, Any]) -> Record:
         """Train with other settings, and measure on images that are not trained on; no test image is read.
 
+        ``changes`` are attributes of the training, or the ``shift`` of its augmentation.
+
         Returns the record, ``validation/NAME-CHANGES.json``, which is only read if it exists.
         """
         label = "-".join([name, *(f"{key}={value}" for key, value in sorted(changes.items()))])
@@ -100,12 +102,13 @@ class Results:
         if path.exists():
             found: Record = json.loads(path.read_text())
             return found
-        training = replace(TRAININGS[name], **changes)
+        training = replace(TRAININGS[name], **{key: value for key, value in changes.items() if key != "shift"})
         protocol = self._protocols[training.protocol]
+        augmentation = training.augmentation or protocol.augmentation
         record = finish_training(
             training.config(quick=self.quick),
             (protocol.selection or protocol.training)(),
-            training.augmentation or protocol.augmentation,
+            replace(augmentation, shift=changes.get("shift", augmentation.shift)),
             protocol.validation(),
             self.unfinished(f"validation-{label}"),
             self.console,

@@ -69,6 +69,13 @@ def test_settings_are_chosen_without_the_test_images(tmp_path, small, monkeypatc
     assert ledger.looks(tmp_path) == []
 
 
+@pytest.mark.parametrize("shift", [0.5, 2.0])
+def test_settings_are_chosen_among_shifts_of_the_views(tmp_path, small, shift):
+    record = Results(tmp_path).validate(NAME, {"shift": shift, "rate": 1e-3})
+    assert f"shift={shift}," in record["augmentation"]
+    assert (tmp_path / "validation" / f"{NAME}-rate=0.001-shift={shift}.json").exists()
+
+
 def test_no_quick_run_is_written_down(quick):
     assert not (quick / ledger.LEDGER).exists()
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+import equicaps
 from equicaps.data import Dataset, embedded_digits
 from equicaps.data.dataset import DIGITS
 from equicaps.images import ROTATED, TRANSLATED, UPRIGHT
 from equicaps.training import AnyAngle, AsTheyAre
 from reproduction import protocols
-from reproduction.protocols import PROTOCOLS, QUICK, quick_digits
+from reproduction.protocols import PROTOCOLS, QUICK, AnyAngleAndUpright, quick_digits
 
 EXPECTED = {
     "rotated": ("MNIST (train), first 50,000", ROTATED, AnyAngle, "MNIST (test)"),
@@ -64,3 +65,13 @@ def test_quick_runs_train_on_training_digits_and_test_on_test_digits(name):
     assert torch.equal(tested.labels.sort().values, quick_digits().labels.sort().values)
     if name in ("rotated", "upright"):
         assert torch.equal(tested.images, quick_digits().images)
+
+
+def test_settings_of_upright_trainings_are_chosen_on_upright_images_too():
+    digits = embedded_digits("train").take(slice(40))
+    network = equicaps.load("digits-plain").network
+    figures = AnyAngleAndUpright(digits)(network)
+    upright = figures.pop("accuracy_upright")
+    assert figures == AnyAngle(digits)(network)
+    assert upright == AsTheyAre(protocols.padded(digits))(network)["accuracy"]
+    assert upright > 90 > figures["accuracy"]  # the plain CNN was trained upright
