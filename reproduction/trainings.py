@@ -107,7 +107,7 @@ TRAININGS = {
     "rotated-paper-seed1": of_paper(reconstruction=10.0, seed=1),
     "rotated-paper-seed2": of_paper(reconstruction=10.0, seed=2),
     "mnist_rot-paper": of_paper(steps=SHORT_STEPS, protocol="mnist_rot", reconstruction=10.0),
-    "mnist_rot-capsules_only": of_paper("capsules_only", protocol="mnist_rot", cross_entropy=0.0),
+    "mnist_rot-capsules_only": of_paper("capsules_only", 25_000, protocol="mnist_rot", cross_entropy=0.0),
     "affnist-paper": of_paper(steps=SHORT_STEPS, protocol="affnist", augmentation=None),
     "affnist-capsules_only": of_paper(
         "capsules_only", SHORT_STEPS, protocol="affnist", augmentation=None, cross_entropy=0.0
