@@ -72,6 +72,13 @@ def test_a_command_takes_exactly_the_options_that_are_declared(command):
     assert all(parameter.default is parameter.empty for parameter in carried_out)
 
 
+@pytest.mark.parametrize(("command", "of_shapes"), [("audit", "none"), ("export", "generated solids")])
+def test_help_tells_the_default_of_data_although_it_is_none(command, of_shapes):
+    [option] = [option for option in get_command(app).commands[command].params if option.name == "data"]
+    assert option.default is None
+    assert option.show_default == f"digits; for shapes {of_shapes}"
+
+
 def test_help_names_what_there_is():
     assert options.MODELS.split(", ") == list(SHIPPED)
     assert options.PRESETS.split(", ") == list(PRESETS)

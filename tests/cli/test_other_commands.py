@@ -1,5 +1,6 @@
 """``equicaps audit``, ``info``, ``data``, ``bench`` and ``export`` as a user sees them."""
 
+import importlib.util
 import json
 import sys
 
@@ -11,6 +12,7 @@ from equicaps import __version__, load
 from equicaps._tensor_files import read_tensors, write_tensors
 from equicaps.cli.main import COMMANDS
 from equicaps.data import embedded_digits
+from equicaps.errors import FileError
 from equicaps.images.decode import open_image
 from equicaps.inference import export as exporting
 
@@ -205,6 +207,23 @@ def test_an_export_that_differs_is_not_written(run, model_file, tmp_path, faked)
     assert failed_cleanly(run("export", model_file, "--out", tmp_path), 2, "is a folder")
     assert failed_cleanly(run("export", model_file, "--to", "coreml"), 2, "coreml")
     assert failed_cleanly(run("export", model_file, "--out", "/dev/null/m.onnx"), 1, "cannot create the folder")
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxscript", "onnxruntime"])
+def test_a_missing_package_is_named_before_an_export_begins(run, model_file, tmp_path, monkeypatch, package):
+    """Not even the data are read; an export to torch needs no package."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else find(name))
+    words, read = ("export", model_file, "--out", tmp_path / "a"), []
+
+    def refused(*given, **options):
+        read.append(given)
+        raise FileError("read")
+
+    monkeypatch.setattr("equicaps.cli.export.load_test_split", refused)
+    assert failed_cleanly(run(*words), 1, f"ONNX needs {package}: pip install 'equicaps[onnx]'")
+    assert not read
+    assert failed_cleanly(run(*words, "--to", "torch"), 1, "error: read")
 
 
 def test_an_export_says_when_its_images_are_of_another_kind(run, model_file, tmp_path, faked):
