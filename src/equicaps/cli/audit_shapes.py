@@ -25,7 +25,7 @@ def audit_shapes(
             raise UsageError(
                 f"the model takes shapes: name a folder of shapes, or {' or '.join(SHAPE_NAMES)}, with --data."
             )
-        with reading_bar(console) as watch:
+        with reading_bar(console, kind="shape") as watch:
             chosen = load_test_shapes(data, watch=watch).some(count)
         target = new_file(out / "audit.json", force=force) if out else None
     with reported(console):

@@ -37,7 +37,7 @@ def export(
     with settings_reported(console):
         check_packages(to)
         model = load(checkpoint)
-        with reading_bar(console) as watch:
+        with reading_bar(console, kind="shape" if isinstance(model, PointModel) else "image") as watch:
             if isinstance(model, PointModel):
                 chosen: Dataset | Shapes = shapes_for(data, images, watch)
             else:
