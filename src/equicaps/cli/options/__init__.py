@@ -15,7 +15,7 @@ PRESETS = (
 )
 POINT_PRESETS = "points, points-paper"
 SHAPES = ".npy, .obj, .off, .ply, .stl, .xyz"
-DATA_SETS = "digits, mnist, mnist_rot, affnist, galaxies"
+DATA_SETS = "digits, mnist, mnist_rot, affnist, galaxies, modelnet10"
 DATA = (
     "A data set (digits, mnist, galaxies; digits is in the package), a FOLDER with one folder per class, or a CSV "
     f"file; for shapes modelnet10, or a folder of {SHAPES}."
