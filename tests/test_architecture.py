@@ -241,9 +241,10 @@ BENEATH = {
     "images/resizing.py",
     "images/ahead.py",
     "inference/angle_error.py",
+    "inference/batches.py",
 }
-"""What the road stands on: arithmetic, checks, torch's own layer, messages, colours, sizes, threads, a table of errors.
-Nothing that leads elsewhere."""
+"""What the road stands on: arithmetic, checks, torch's own layer, messages, colours, sizes, threads, batches, a table
+of errors. Nothing that leads elsewhere."""
 
 TRACER = """
 import sys

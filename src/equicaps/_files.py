@@ -1,11 +1,11 @@
-"""Files that are written completely or not at all, and folders that one process at a time may use."""
+"""Files that are written completely or not at all, folders that one process at a time may use, and what is in them."""
 
 import contextlib
 import errno
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -92,6 +92,45 @@ def prepare_folder(folder: Path) -> None:
     create_folder(folder)
     write_bytes(folder / ".writable", b"")
     (folder / ".writable").unlink(missing_ok=True)
+
+
+def without_repetition(paths: Sequence[Path], files: Callable[[Path], Iterator[Path]]) -> Iterator[Path]:
+    """What ``files`` finds in or below each of the paths, one by one, in order, and none of it twice.
+
+    Only where one of the paths lies in another one is remembered what was found, so that memory does not grow with it.
+    """
+    given = set(paths)
+    repeats = len(given) < len(paths) or any(folder in given for path in given for folder in path.parents)
+    seen: set[Path] = set()
+    for path in paths:
+        for file in files(path):
+            if file not in seen:
+                yield file
+            if repeats:
+                seen.add(file)
+
+
+def files_below(folder: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
+    """The files with a wanted name in and below a folder, in the order of their paths.
+
+    Only the names in single folders are in memory. What is hidden and folders that may not be read are left out, and
+    links to folders are not followed.
+    """
+    folders: set[str] = set()
+    names: list[str] = []
+    with contextlib.suppress(PermissionError, FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.add(entry.name)
+            elif wanted(entry.name) and (entry.is_file(follow_symlinks=False) or os.path.isfile(entry)):
+                names.append(entry.name)
+    for name in sorted([*names, *folders]):
+        if name in folders:
+            yield from files_below(folder / name, wanted)
+        else:
+            yield folder / name
 
 
 def explain(path: Path, error: OSError) -> str:

@@ -51,6 +51,8 @@ def test_what_is_not_exact_has_no_certificate(run, data, tmp_path):
 def test_data_that_do_not_fit_are_refused(run, data, folder, tmp_path):
     model = save_point_network(tmp_path / "solids.safetensors")
     assert failed_cleanly(run("audit", model), 2, "the model takes shapes: name a folder of shapes, or modelnet10")
+    named = run("audit", model, "--data", "digits")  # the default of images: whoever names it means it
+    assert failed_cleanly(named, 2, "'digits' is neither a data set of shapes (modelnet10) nor a folder of them")
     assert failed_cleanly(run("audit", model, "--data", folder), 2, "holds no shapes")
     assert failed_cleanly(run("audit", model, "--data", "nowhere"), 2, "neither a data set of shapes")
     assert failed_cleanly(run("audit", model, "--data", data, "--step", 30), 2, "--step is for images")

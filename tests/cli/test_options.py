@@ -14,7 +14,7 @@ from equicaps.cli import options
 from equicaps.cli.main import COMMANDS, app
 from equicaps.cli.train import DEFAULTS
 from equicaps.data.by_name import NAMES
-from equicaps.data.catalogue import CATALOGUE
+from equicaps.data.catalogue import CATALOGUE, SHAPE_CATALOGUE
 from equicaps.data.shape_files import SHAPE_SUFFIXES
 from equicaps.data.shapes_by_name import SHAPE_NAMES
 from equicaps.inference import SHIPPED
@@ -72,10 +72,18 @@ def test_a_command_takes_exactly_the_options_that_are_declared(command):
     assert all(parameter.default is parameter.empty for parameter in carried_out)
 
 
+@pytest.mark.parametrize(("command", "of_shapes"), [("audit", "none"), ("export", "generated solids")])
+def test_help_tells_the_default_of_data_although_it_is_none(command, of_shapes):
+    [option] = [option for option in get_command(app).commands[command].params if option.name == "data"]
+    assert option.default is None
+    assert option.show_default == f"digits; for shapes {of_shapes}"
+
+
 def test_help_names_what_there_is():
     assert options.MODELS.split(", ") == list(SHIPPED)
     assert options.PRESETS.split(", ") == list(PRESETS)
-    assert options.DATA_SETS.split(", ") == list(CATALOGUE)
+    assert options.DATA_SETS.split(", ") == [*CATALOGUE, *SHAPE_CATALOGUE]
+    assert tuple(SHAPE_CATALOGUE) == SHAPE_NAMES
     assert f"({', '.join(NAMES)};" in options.DATA
     assert options.POINT_PRESETS.split(", ") == list(POINT_PRESETS)
     assert options.SHAPES.split(", ") == sorted(SHAPE_SUFFIXES)

@@ -1,16 +1,22 @@
 """``equicaps audit``, ``info``, ``data``, ``bench`` and ``export`` as a user sees them."""
 
+import importlib.util
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 from commands import failed_cleanly, save_network
 from PIL import Image
+from small_shapes import write_folder
 
 from equicaps import __version__, load
 from equicaps._tensor_files import read_tensors, write_tensors
+from equicaps.cli.data import KNOWN
 from equicaps.cli.main import COMMANDS
-from equicaps.data import embedded_digits
+from equicaps.data import embedded_digits, solid_shapes
+from equicaps.data.catalogue import SHAPE_CATALOGUE
+from equicaps.errors import FileError
 from equicaps.images.decode import open_image
 from equicaps.inference import export as exporting
 
@@ -145,7 +151,7 @@ def test_data_tells_what_is_where_without_fetching(run, tmp_path, monkeypatch):
     assert all(listed["digits"]["found"].values())
     assert failed_cleanly(run("data", "mnist"), 1, "EQUICAPS_OFFLINE forbids fetching")
     assert failed_cleanly(
-        run("data", "minst"), 2, "neither a data set (digits, mnist, mnist_rot, affnist, galaxies) nor"
+        run("data", "minst"), 2, "neither a data set (digits, mnist, mnist_rot, affnist, galaxies, modelnet10) nor"
     )
     for name in ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte"):
         (tmp_path / "mnist").mkdir(exist_ok=True)
@@ -154,6 +160,25 @@ def test_data_tells_what_is_where_without_fetching(run, tmp_path, monkeypatch):
     assert found == {"train": None, "test": str(tmp_path / "mnist")}
     sizes = [entry["images"] for entry in json.loads(run("data", "digits", "--json").stdout)]
     assert sizes == [4000, 1000]
+
+
+def test_data_describes_shapes_too(run, tmp_path, monkeypatch):
+    """Those of a folder, and those of a set by its name; what cannot be fetched says how to get it."""
+    folder = write_folder(tmp_path / "solids", count=15)
+    shown = run("data", folder).stdout.splitlines()
+    assert [line.split("(")[1] for line in shown[:2]] == ["'solids ", "'solids "]
+    assert "5 classes" in shown[0]
+    found = json.loads(run("data", folder, "--json").stdout)
+    assert sum(entry["shapes"] for entry in found) == 15
+    assert found[0]["classes"] == list(solid_shapes(1).classes)
+    few = replace(SHAPE_CATALOGUE["modelnet10"], load=lambda part: solid_shapes({"train": 4, "test": 3}[part]))
+    with monkeypatch.context() as patched:
+        patched.setitem(KNOWN, "modelnet10", few)
+        assert [entry["shapes"] for entry in json.loads(run("data", "modelnet10", "--json").stdout)] == [4, 3]
+    monkeypatch.setenv("EQUICAPS_CACHE", str(tmp_path))
+    monkeypatch.delenv("EQUICAPS_DATA", raising=False)
+    assert failed_cleanly(run("data", "modelnet10"), 1, "docs/data.md says how to pack them")
+    assert "modelnet10" in run("data").stdout
 
 
 def test_data_tells_in_a_sentence_what_is_in_a_folder(run, folder, tmp_path):
@@ -205,6 +230,23 @@ def test_an_export_that_differs_is_not_written(run, model_file, tmp_path, faked)
     assert failed_cleanly(run("export", model_file, "--out", tmp_path), 2, "is a folder")
     assert failed_cleanly(run("export", model_file, "--to", "coreml"), 2, "coreml")
     assert failed_cleanly(run("export", model_file, "--out", "/dev/null/m.onnx"), 1, "cannot create the folder")
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxscript", "onnxruntime"])
+def test_a_missing_package_is_named_before_an_export_begins(run, model_file, tmp_path, monkeypatch, package):
+    """Not even the data are read; an export to torch needs no package."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else find(name))
+    words, read = ("export", model_file, "--out", tmp_path / "a"), []
+
+    def refused(*given, **options):
+        read.append(given)
+        raise FileError("read")
+
+    monkeypatch.setattr("equicaps.cli.export.load_test_split", refused)
+    assert failed_cleanly(run(*words), 1, f"ONNX needs {package}: pip install 'equicaps[onnx]'")
+    assert not read
+    assert failed_cleanly(run(*words, "--to", "torch"), 1, "error: read")
 
 
 def test_an_export_says_when_its_images_are_of_another_kind(run, model_file, tmp_path, faked):

@@ -9,8 +9,13 @@ import torch
 from commands import failed_cleanly
 from PIL import Image
 from small_shapes import SOLIDS, save_point_network, write_off
+from typer.testing import CliRunner
 
+from equicaps._files import lock_folder
+from equicaps.cli.main import app
 from equicaps.groups import SO3
+from equicaps.inference import parts, point_model
+from equicaps.inference.batches import BATCH
 
 TURN = SO3().random(generator=torch.Generator().manual_seed(3)).reshape(3, 3)
 
@@ -59,6 +64,63 @@ def test_answers_go_into_a_table(run, shape_model, shapes, tmp_path):
     done = json.loads(run(*words, "--force", "--json").stdout)
     assert (done["shapes"], done["failed"]) == (3, 0)
     assert failed_cleanly(run(*words, "--force", "--engine", "ray"), 2, "--engine ray is for images")
+
+
+@pytest.fixture
+def clouds(tmp_path):
+    """More than two batches of points, and one file among them that cannot be read."""
+    folder, random = tmp_path / "clouds", np.random.default_rng(0)
+    folder.mkdir()
+    for number in range(2 * BATCH + 5):
+        np.save(folder / f"{number:03}.npy", random.normal(size=(40, 3)))
+    (folder / "003.npy").write_bytes(b"no points")
+    return folder
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_an_interrupted_table_continues_to_the_same_bytes_and_reads_nothing_twice(
+    run, shape_model, clouds, tmp_path, monkeypatch, suffix
+):
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install 'equicaps[parquet]'")
+    expected, out = tmp_path / f"expected{suffix}", tmp_path / f"answers{suffix}"
+    words, failure = ("predict", clouds, "-m", shape_model, "--out"), "1 of 69 shapes could not be read"
+    assert failed_cleanly(run(*words, expected), 1, failure)
+    seen, last = [], f"{2 * BATCH + 2:03}.npy"
+
+    def read(path, points, real=point_model.read_clouds):
+        if path.name == last:
+            raise KeyboardInterrupt
+        seen.append(path.name)
+        return real(path, points)
+
+    monkeypatch.setattr(parts, "PART_ROWS", BATCH)
+    monkeypatch.setattr(point_model, "read_clouds", read)
+    assert failed_cleanly(run(*words, out), 1, "interrupted; run the same command again to continue")
+    assert not out.exists()
+    assert seen == [f"{number:03}.npy" for number in range(2 * BATCH + 2)]
+    seen.clear()
+    last = None
+    result = run(*words, out)
+    assert failed_cleanly(result, 1, failure)
+    assert result.stdout == f"{out}: answers for 69 shapes, 64 of them found by an earlier run\n"
+    assert seen == [f"{number:03}.npy" for number in range(2 * BATCH, 2 * BATCH + 5)]
+    assert out.read_bytes() == expected.read_bytes()
+    assert not (tmp_path / f"answers{suffix}.parts").exists()
+
+
+def test_two_runs_cannot_write_one_table(run, shape_model, shapes, tmp_path):
+    with lock_folder(tmp_path / "a.csv.parts", wait=False):
+        words = ("predict", shapes, "-m", shape_model, "--out", tmp_path / "a.csv")
+        assert failed_cleanly(run(*words), 2, "is using")
+
+
+def test_a_terminal_shows_how_many_shapes_per_second(shape_model, clouds, tmp_path):
+    words = ["predict", str(clouds), "-m", str(shape_model), "--out", str(tmp_path / "a.csv")]
+    result = CliRunner().invoke(app, words, env={"FORCE_COLOR": "1", "COLUMNS": "120"})
+    assert "69/69" in result.stderr
+    assert "shapes/s" in result.stderr
+    assert "images" not in result.stderr
 
 
 def test_a_broken_shape_does_not_keep_the_others_from_their_answers(run, shape_model, shapes):

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from equicaps.cli.main import app
 from equicaps.data import embedded_digits
-from equicaps.inference.model import BATCH
+from equicaps.inference.batches import BATCH
 
 PROGRAM = """
 import time
@@ -59,7 +59,7 @@ def test_a_killed_run_continues_to_the_bytes_of_one_that_was_not(run, model_file
     fewer = run(*words[:-4], "extra.png", *words[-4:])
     assert failed_cleanly(fewer, 2, "extra.png does not exist")
     other = run(*words[:1], *words[2:])
-    assert failed_cleanly(other, 2, f"{parts} holds parts of other answers: image 1 {digits / '000.png'} there, ")
+    assert failed_cleanly(other, 2, f"{parts} holds parts of other answers: file 1 {digits / '000.png'} there, ")
     result = run(*words)
     assert result.exit_code == 0, result.output
     assert result.stdout == f"{out}: answers for 128 images, 64 of them found by an earlier run\n"

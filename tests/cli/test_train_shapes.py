@@ -113,6 +113,8 @@ def test_an_export_is_compared_and_written(run, trained, data, tmp_path, monkeyp
     assert "these shapes are not of the model's classes" not in result.stdout  # solids happen to be
     assert (tmp_path / "a.onnx").read_bytes() == b"program"
     run("export", out, "--to", "torch", "--out", tmp_path / "a.pt2", "--data", data, "--images", 3)
+    named = run("export", out, "--out", tmp_path / "b.onnx", "--data", "digits")  # not the same as naming none
+    assert failed_cleanly(named, 2, "'digits' is neither a data set of shapes")
     assert [entry[:2] for entry in asked] == [("onnx", 50), ("torch", 3)]
     monkeypatch.setattr("equicaps.cli.export.export_points", lambda *given: exported(*given, off=1.0))
     assert failed_cleanly(run("export", out, "--out", tmp_path / "b.onnx"), 1, "differs from the network")

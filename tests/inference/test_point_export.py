@@ -2,13 +2,14 @@
 
 import copy
 import functools
+import importlib.util
 import json
 
 import pytest
 import torch
 from small_shapes import SOLIDS, parts, point_model
 
-from equicaps.errors import ExportError
+from equicaps.errors import ExportError, MissingPackageError
 from equicaps.inference import point_export
 
 
@@ -53,6 +54,15 @@ def test_clouds_for_the_comparison_differ_in_number_and_padding():
     batches = point_export.rotated_clouds(point_model(), SOLIDS)
     assert [tuple(batch.shape) for batch in batches] == [(1, 257, 4), (2, 557, 4), (15, 357, 4)]
     assert [batch[..., 3].sum().item() for batch in batches[:2]] == [257, 557 + 457]
+
+
+def test_a_missing_package_is_noticed_before_the_network_is_traced(monkeypatch):
+    """Tracing takes many seconds."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "onnxruntime" else find(name))
+    monkeypatch.setattr(point_export, "to_torch_export", lambda network: pytest.fail("traced"))
+    with pytest.raises(MissingPackageError, match="ONNX needs onnxruntime"):
+        point_export.export_points(point_model(), "onnx", SOLIDS)
 
 
 def test_a_network_that_cannot_be_exported_is_explained(monkeypatch):

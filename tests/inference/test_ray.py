@@ -12,7 +12,7 @@ from PIL import Image
 
 from equicaps import load
 from equicaps.data import embedded_digits
-from equicaps.inference.model import BATCH
+from equicaps.inference.batches import BATCH
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'equicaps[ray]'")
 psutil = pytest.importorskip("psutil", reason="psutil, which Ray's own processes are found with, is not installed")
@@ -77,7 +77,7 @@ def local(model_file, images, tmp_path_factory):
     """The file that one machine writes."""
     out = tmp_path_factory.mktemp("local") / "local.csv"
     outcome = predict_to_file(load(model_file), map(str, sorted(images.iterdir())), out)
-    assert (outcome.images, outcome.failed) == (9 * BATCH, 1)
+    assert (outcome.files, outcome.failed) == (9 * BATCH, 1)
     return out
 
 

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from commands import save_network
 from PIL import Image
+from small_shapes import point_model
 
 from equicaps import load
 from equicaps.data import embedded_digits
 from equicaps.errors import DamagedFileError, UsageError
 from equicaps.inference import Answer, parts
-from equicaps.inference.model import BATCH
+from equicaps.inference.batches import BATCH
 from equicaps.inference.rows import as_row
 from equicaps.inference.to_file import Outcome, on_this_machine, predict_to_file
 
@@ -52,8 +53,8 @@ class Cheap:
     def __init__(self):
         self.asked = []
 
-    def __call__(self, model, images):
-        for name in images:
+    def __call__(self, model, files):
+        for name in files:
             self.asked.append(name)
             failure = OSError("broken") if name.startswith("3") else None
             yield as_row(name, failure or Answer(name, 0.5, None, None, None, {}, None), model.classes)
@@ -124,9 +125,9 @@ def test_what_differs_from_the_parts_is_said_and_replaced_only_on_demand(model, 
         predict_to_file(model, IMAGES, out, engine=interrupted)
     other = load("digits-upright")
     for changed, message in (
-        ((model, IMAGES[:-1]), r"image 133 132\.png there, none now\."),
-        ((model, [*IMAGES, "new.png"]), r"image 134 none there, new\.png now\."),
-        ((model, ["x.png", *IMAGES[1:]]), r"image 1 0\.png there, x\.png now\."),
+        ((model, IMAGES[:-1]), r"file 133 132\.png there, none now\."),
+        ((model, [*IMAGES, "new.png"]), r"file 134 none there, new\.png now\."),
+        ((model, ["x.png", *IMAGES[1:]]), r"file 1 0\.png there, x\.png now\."),
         (
             (other, IMAGES),
             r"other answers: model untrained \(\w{32}\) there, digits-upright \(\w{32}\) now\. Run that command again",
@@ -148,7 +149,7 @@ def test_a_missing_part_and_an_engine_that_stops_early_are_noticed(model, tmp_pa
     def lazy(model, images):
         return itertools.islice(Cheap()(model, images), 3 * BATCH)
 
-    with pytest.raises(DamagedFileError, match="holds 96 answers, but there are 133 images"):
+    with pytest.raises(DamagedFileError, match="holds 96 answers, but there are 133 files to read"):
         predict_to_file(model, IMAGES, out, engine=lazy)
     assert not out.exists()
     next((tmp_path / "answers.csv.parts").glob("000000000032-*")).unlink()
@@ -211,6 +212,24 @@ def test_the_network_answers_before_the_last_file_is_read(model, folder):
     assert len(taken) == 4 * BATCH
 
 
+def test_shapes_are_read_a_batch_at_a_time(tmp_path):
+    """Each has its row, and the reason if it cannot be read; names stay as they were given."""
+    model, cloud = point_model(), f"{tmp_path}/./cloud.npy"
+    np.save(cloud, np.random.default_rng(0).normal(size=(40, 3)))
+    (tmp_path / "broken.ply").write_bytes(b"ply")
+    names, taken = [cloud, f"{tmp_path}/broken.ply"] * BATCH, []
+    found = on_this_machine(model, (taken.append(name) or name for name in names))
+    first = next(found)
+    assert len(taken) == BATCH
+    rows = [first, *found]
+    assert [row["file"] for row in rows] == names
+    expected = model.predict(cloud)
+    assert {row["label"] for row in rows} == {*expected.names, None}
+    assert rows[0]["confidence"] == pytest.approx(float(expected.confidence), abs=1e-5)
+    assert "broken.ply" in rows[1]["error"]
+    assert rows[0]["error"] is None
+
+
 MEASURE = """
 import sys
 from pathlib import Path
@@ -224,7 +243,7 @@ def peak():  # of this program alone: resource.getrusage also counts what the pr
 model, folder, out = load(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
 for count in (200, 1500):
     names = (str(folder / f"{number % 4}.png") for number in range(count))
-    assert predict_to_file(model, names, out / f"{count}.csv").images == count
+    assert predict_to_file(model, names, out / f"{count}.csv").files == count
     print(peak())
 names = (str(folder / "photo.png") for _ in range(2))
 assert predict_to_file(model, names, out / "photos.csv").failed == 0

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from equicaps.cli.audit_shapes import audit_shapes
+from equicaps.cli.options import DEFAULT_DATA
 from equicaps.cli.progress import reading_bar
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import new_file, show_json, write
@@ -21,7 +22,9 @@ from equicaps.inference.audit import audit as measure
 from equicaps.metrics import Exactness
 
 
-def audit(checkpoint: str, data: str, images: int, step: int, out: Path | None, force: bool, as_json: bool) -> None:
+def audit(
+    checkpoint: str, data: str | None, images: int, step: int, out: Path | None, force: bool, as_json: bool
+) -> None:
     """Measure a model on images or shapes, write and print what was found; fails if the exact part does not hold."""
     console = Console(stderr=True)
     with settings_reported(console):
@@ -33,7 +36,7 @@ def audit(checkpoint: str, data: str, images: int, step: int, out: Path | None, 
         return
     with settings_reported(console):
         with reading_bar(console) as watch:
-            chosen = load_test_split(data, model.format, watch=watch).some(images)
+            chosen = load_test_split(DEFAULT_DATA if data is None else data, model.format, watch=watch).some(images)
         targets = [new_file(out / name, force=force) for name in ("audit.json", "audit.png")] if out else []
         if targets:
             try:

@@ -17,15 +17,15 @@ from equicaps.inference.point_audit import PointCertificate, audit_points
 
 
 def audit_shapes(
-    console: Console, model: PointModel, data: str, count: int, out: Path | None, force: bool, as_json: bool
+    console: Console, model: PointModel, data: str | None, count: int, out: Path | None, force: bool, as_json: bool
 ) -> None:
     """Measure a model on shapes, write and print what was found; fails if the exact part does not hold."""
     with settings_reported(console):
-        if data == "digits":
+        if data is None:
             raise UsageError(
                 f"the model takes shapes: name a folder of shapes, or {' or '.join(SHAPE_NAMES)}, with --data."
             )
-        with reading_bar(console) as watch:
+        with reading_bar(console, kind="shape") as watch:
             chosen = load_test_shapes(data, watch=watch).some(count)
         target = new_file(out / "audit.json", force=force) if out else None
     with reported(console):

@@ -7,6 +7,7 @@ from typing import Literal
 import typer
 from rich.console import Console
 
+from equicaps.cli.options import DEFAULT_DATA
 from equicaps.cli.progress import reading_bar
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import new_file, show_json, write
@@ -15,7 +16,7 @@ from equicaps.data.by_name import load_test_split
 from equicaps.data.reduced import Watch
 from equicaps.data.shapes_by_name import load_test_shapes
 from equicaps.inference import PointModel, load
-from equicaps.inference.export import ALLOWED, Comparison, export_model
+from equicaps.inference.export import ALLOWED, Comparison, check_packages, export_model
 from equicaps.inference.point_export import export_points, fewest_points
 
 SOLIDS = 50
@@ -27,19 +28,20 @@ def export(
     to: Literal["onnx", "torch"],
     out: Path | None,
     images: int,
-    data: str,
+    data: str | None,
     force: bool,
     as_json: bool,
 ) -> None:
     """Export a model, compare the program with the network, and write it if they agree."""
     console = Console(stderr=True)
     with settings_reported(console):
+        check_packages(to)
         model = load(checkpoint)
-        with reading_bar(console) as watch:
+        with reading_bar(console, kind="shape" if isinstance(model, PointModel) else "image") as watch:
             if isinstance(model, PointModel):
                 chosen: Dataset | Shapes = shapes_for(data, images, watch)
             else:
-                chosen = load_test_split(data, model.format, watch=watch).some(images)
+                chosen = load_test_split(DEFAULT_DATA if data is None else data, model.format, watch=watch).some(images)
         target = new_file(out or Path(f"{model.card.name}{'.onnx' if to == 'onnx' else '.pt2'}"), force=force)
     with reported(console), console.status("exporting"):
         if isinstance(model, PointModel):
@@ -65,9 +67,9 @@ def export(
         typer.echo(f"{target}: {len(content):,} bytes, any batch size{fewest}")
 
 
-def shapes_for(data: str, count: int, watch: Watch) -> Shapes:
-    """The shapes to compare on; solids if the data are those that stand for images by default."""
-    return solid_shapes(min(count, SOLIDS)) if data == "digits" else load_test_shapes(data, watch=watch).some(count)
+def shapes_for(data: str | None, count: int, watch: Watch) -> Shapes:
+    """The shapes to compare on; solids if no data are named."""
+    return solid_shapes(min(count, SOLIDS)) if data is None else load_test_shapes(data, watch=watch).some(count)
 
 
 def _show(found: Comparison, data: Dataset | Shapes, classes: tuple[str, ...]) -> None:

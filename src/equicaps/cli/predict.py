@@ -10,7 +10,7 @@ from rich.table import Table
 
 from equicaps._checks import printable
 from equicaps.cli.answers import Failures, document, each_answer, entries
-from equicaps.cli.predict_shapes import predict_shapes, write_shape_answers
+from equicaps.cli.predict_shapes import check_request, predict_shapes
 from equicaps.cli.predict_to_file import Request, write_answers
 from equicaps.cli.reporting import failures_reported, note_inverted, refuse_shapes, reported, settings_reported
 from equicaps.cli.terminal import picture_files, show_json, write
@@ -39,15 +39,14 @@ def predict(
     if out is not None:
         with settings_reported(console):
             if save is not None:
-                raise UsageError("--save draws a picture of every image, and --out is for many images: choose one.")
+                raise UsageError("--save draws a picture of every image, and --out is for many: choose one.")
             request = Request(images, out, workers, engine, address, force)
             trained = load(model)
-            if not isinstance(trained, PointModel):
+            if isinstance(trained, PointModel):
+                check_request(request)
+            else:
                 refuse_shapes(images, trained)
-        if isinstance(trained, PointModel):
-            write_shape_answers(console, trained, request, as_json)
-        else:
-            write_answers(console, trained, request, as_json)
+        write_answers(console, trained, request, as_json)
         return
     with settings_reported(console):
         if engine != "local" or address is not None:

@@ -1,20 +1,16 @@
 """``equicaps predict`` with a model of shapes: their classes and rotations."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
 from rich.table import Table
 from torch import Tensor
 
 from equicaps._checks import printable
-from equicaps._files import create_folder
 from equicaps.cli.answers import Failures, document, each_answer, entries
 from equicaps.cli.predict_to_file import Request
-from equicaps.cli.reporting import FAILED, failures_reported, reported, say, settings_reported
+from equicaps.cli.reporting import failures_reported, reported, settings_reported
 from equicaps.cli.terminal import picture_files, show_json, write
 from equicaps.data.shapes_by_name import find_shapes
 from equicaps.drawing import draw_shape
@@ -24,15 +20,21 @@ from equicaps.images.pictures import encoded
 from equicaps.inference import PointAnswer, PointModel
 from equicaps.inference.clouds import read_clouds
 from equicaps.inference.point_prediction import format_rotation
-from equicaps.inference.point_rows import as_point_row, point_columns
-from equicaps.inference.prediction import Failure
-from equicaps.inference.rows import Row, write_rows
 
 
 def check_workers(workers: int | None) -> None:
     """Raise if they were asked for: shapes are read one after the other."""
     if workers is not None:
         raise UsageError("--workers is for images, but the model takes shapes: leave it out.")
+
+
+def check_request(request: Request) -> None:
+    """Raise if answers in a file are asked for in a way that only a model of images can follow."""
+    if request.engine != "local":
+        raise UsageError("--engine ray is for images, but the model takes shapes: leave it out.")
+    if remote := next(filter(is_remote, request.images), None):
+        raise UsageError(f"{remote}: a model of shapes reads files on this machine only. Download them first.")
+    check_workers(request.workers)
 
 
 def predict_shapes(
@@ -61,36 +63,6 @@ def predict_shapes(
     elif rows:
         _show(rows, model.card.convention)
     failures_reported(console, failures)
-
-
-def write_shape_answers(console: Console, model: PointModel, request: Request, as_json: bool) -> None:
-    """Write the answers for all shapes into a file, completely or not at all, and say what is in it."""
-    with settings_reported(console):
-        if request.engine != "local":
-            raise UsageError("--engine ray is for images, but the model takes shapes: leave it out.")
-        if remote := next(filter(is_remote, request.images), None):
-            raise UsageError(f"{remote}: a model of shapes reads files on this machine only. Download them first.")
-        check_workers(request.workers)
-        files, failed = find_shapes(request.paths), 0
-
-    def rows() -> Iterator[Row]:
-        nonlocal failed
-        answers = model.predict_files(files)
-        for file, answer in track(answers, "reading", len(files), console=console, disable=not console.is_terminal):
-            failed += isinstance(answer, Failure)
-            yield as_point_row(str(file), answer, model.classes)
-
-    with reported(console):
-        create_folder(request.out.parent)
-        write_rows(request.out, point_columns(model.classes), rows())
-    if as_json:
-        show_json({"model": model.card.name, "convention": model.card.convention, "file": str(request.out),
-                   "shapes": len(files), "failed": failed})  # fmt: skip
-    else:
-        typer.echo(printable(f"{request.out}: answers for {len(files):,} shapes"))
-    if failed:
-        say(console, f"error: {failed:,} of {len(files):,} shapes could not be read; the column 'error' says why.")
-        raise typer.Exit(FAILED)
 
 
 def _show(rows: list[tuple[Path, PointAnswer]], convention: str) -> None:

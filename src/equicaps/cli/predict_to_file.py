@@ -1,4 +1,4 @@
-"""``equicaps predict --out``: the answers for any number of images, in a file."""
+"""``equicaps predict --out``: the answers for any number of images or shapes, in a file."""
 
 import functools
 from collections.abc import Iterator
@@ -14,9 +14,10 @@ from rich.text import Text
 from equicaps._checks import printable
 from equicaps.cli.reporting import FAILED, note_inverted, reported, say
 from equicaps.cli.terminal import new_file, resolved, show_json
+from equicaps.data.shapes_by_name import iterate_shapes
 from equicaps.errors import UsageError
 from equicaps.images.decode import is_remote, iterate_images
-from equicaps.inference import PoseModel
+from equicaps.inference import PointModel, PoseModel
 from equicaps.inference.model import WORKERS
 from equicaps.inference.rows import check_format
 from equicaps.inference.to_file import Engine, on_this_machine, predict_to_file
@@ -41,12 +42,12 @@ class Request:
 
     @property
     def paths(self) -> list[Path]:
-        """The images that are files or folders."""
+        """The images or shapes that are files or folders."""
         return [Path(image) for image in self.images if not is_remote(image)]
 
-    def names(self) -> Iterator[str]:
-        """Every image, one by one."""
-        yield from map(str, iterate_images(self.paths))
+    def names(self, model: PoseModel | PointModel) -> Iterator[str]:
+        """Every image or shape, whichever the model takes, one by one."""
+        yield from map(str, (iterate_shapes if isinstance(model, PointModel) else iterate_images)(self.paths))
         for address in filter(is_remote, self.images):
             from equicaps.images.remote import remote_images  # pyarrow is optional
 
@@ -62,38 +63,44 @@ class Request:
         return functools.partial(on_ray, workers=self.workers, address=self.address)
 
 
-class ImagesPerSecond(ProgressColumn):
-    """The speed of the last half minute."""
+class PerSecond(ProgressColumn):
+    """The speed of the last half minute, in images or shapes."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
 
     def render(self, task: Task) -> Text:
         """The speed, as soon as it is known."""
-        return Text(f"{task.speed:,.0f} images/s" if task.speed else "")
+        return Text(f"{task.speed:,.0f} {self.kind}/s" if task.speed else "")
 
 
-def write_answers(console: Console, model: PoseModel, request: Request, as_json: bool) -> None:
+def write_answers(console: Console, model: PoseModel | PointModel, request: Request, as_json: bool) -> None:
     """Write the file behind a progress bar, and say what is in it."""
+    kind = "shapes" if isinstance(model, PointModel) else "images"
     bar = Progress(
-        BarColumn(), MofNCompleteColumn(), ImagesPerSecond(), TimeRemainingColumn(),
+        BarColumn(), MofNCompleteColumn(), PerSecond(kind), TimeRemainingColumn(),
         console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
     with reported(console), bar:
         task = bar.add_task("", total=None)
         try:
             outcome = predict_to_file(
-                model, request.names(), request.out, force=request.force,
+                model, request.names(model), request.out, force=request.force,
                 engine=request.chosen_engine(),
-                watch=lambda done, images: bar.update(task, completed=done, total=images),
+                watch=lambda done, files: bar.update(task, completed=done, total=files),
             )  # fmt: skip
         except KeyboardInterrupt as error:
             raise KeyboardInterrupt("interrupted; run the same command again to continue.") from error
-    images, failed, inverted, found = outcome
+    files, failed, inverted, found = outcome
     if as_json:
         show_json({"model": model.card.name, "convention": model.card.convention, "file": str(request.out),
-                   "images": images, "failed": failed})  # fmt: skip
+                   kind: files, "failed": failed})  # fmt: skip
     else:
         earlier = f", {found:,} of them found by an earlier run" if found else ""
-        typer.echo(printable(f"{request.out}: answers for {images:,} images{earlier}"))
-    note_inverted(console, model, inverted, images - failed)
+        typer.echo(printable(f"{request.out}: answers for {files:,} {kind}{earlier}"))
+    if isinstance(model, PoseModel):
+        note_inverted(console, model, inverted, files - failed)
     if failed:
-        say(console, f"error: {failed:,} of {images:,} images could not be read; the column 'error' says why.")
+        say(console, f"error: {failed:,} of {files:,} {kind} could not be read; the column 'error' says why.")
         raise typer.Exit(FAILED)

@@ -1,4 +1,4 @@
-"""Progress bars for a training, and for the images that it reads."""
+"""Progress bars for a training, and for the images or shapes that it reads."""
 
 import contextlib
 import time
@@ -14,20 +14,20 @@ from equicaps.training import Progress
 from equicaps.training.plan import Plan
 
 PATIENCE = 5.0
-"""After so many seconds a bar shows how many images have been read."""
+"""After so many seconds a bar shows how many images or shapes have been read."""
 
 
 @contextlib.contextmanager
-def reading_bar(console: Console) -> Iterator[Watch]:
-    """A bar, on a terminal, for images that are read for the first time, if there are so many that it takes time."""
+def reading_bar(console: Console, *, kind: str = "image") -> Iterator[Watch]:
+    """A bar, on a terminal, for images or shapes that are read from files, if there are so many that it takes time."""
     bars = Bars(
-        TextColumn("reading images"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+        TextColumn(f"reading {kind}s"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
         console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
     task, started = bars.add_task("", total=None), time.monotonic()
 
-    def watch(done: int, images: int) -> None:
-        bars.update(task, completed=done, total=images)
+    def watch(done: int, files: int) -> None:
+        bars.update(task, completed=done, total=files)
         if time.monotonic() - started > PATIENCE:
             bars.start()
 
@@ -51,15 +51,18 @@ class TimeLeft(TextColumn):
 
 
 class TrainingBar:
-    """Shows loss, both accuracies, images per second and the time left, and prints a line for every evaluation.
+    """Shows loss, both accuracies, speed and time left, and prints a line for every evaluation.
 
     Args:
         console: where to show them.
         describe_plan: the words for a plan, printed when it is made and when it is shortened.
+        kind: what is trained on, image or shape.
     """
 
-    def __init__(self, console: Console, describe_plan: Callable[[Plan], str] | None = None) -> None:
-        self._console, self._describe_plan = console, describe_plan
+    def __init__(
+        self, console: Console, describe_plan: Callable[[Plan], str] | None = None, *, kind: str = "image"
+    ) -> None:
+        self._console, self._describe_plan, self._kind = console, describe_plan, kind
         self._steps: int | None = None
         self._bars = Bars(
             BarColumn(20), MofNCompleteColumn(), TextColumn("{task.fields[figures]}"), TimeElapsedColumn(), TimeLeft(),
@@ -85,13 +88,13 @@ class TrainingBar:
         self._started = True
         loss, accuracy, agreements = self._shown
         text = f"loss {loss:.3f}  accuracy {accuracy:.1f} %  agreements {agreements:.1f} %  "
-        text += f"{progress.images_per_second:.0f} images/s"
+        text += f"{progress.images_per_second:.0f} {self._kind}s/s"
         self._bars.update(
             self._task, completed=progress.step, total=progress.steps, figures=text, left=progress.seconds_left
         )
         self._tell_plan(progress)
         if progress.evaluation is not None:
-            self._print(describe(progress.evaluation))
+            self._print(describe(progress.evaluation, kind=self._kind))
 
     def _tell_plan(self, progress: Progress) -> None:
         """Say once what was planned, and once that it was shortened."""
@@ -100,7 +103,7 @@ class TrainingBar:
             self._print(self._describe_plan(progress.plan))
         if before is not None and progress.steps is not None and progress.steps < before:
             self._print(
-                "the validation images have stopped improving: the training ends after "
+                f"the validation {self._kind}s have stopped improving: the training ends after "
                 f"{progress.steps:,} steps instead of {before:,}"
             )
 
@@ -108,9 +111,9 @@ class TrainingBar:
         self._console.print(line, highlight=False, soft_wrap=True)
 
 
-def describe(row: Mapping[str, int | float]) -> str:
+def describe(row: Mapping[str, int | float], *, kind: str = "image") -> str:
     """The figures of an evaluation in one line."""
-    line = f"{row['images_seen']:>9,} images  {row['cpu_minutes']:6.2f} CPU-min  accuracy {row['accuracy']:6.2f} %  "
+    line = f"{row['images_seen']:>9,} {kind}s  {row['cpu_minutes']:6.2f} CPU-min  accuracy {row['accuracy']:6.2f} %  "
     if "balanced_accuracy" in row:
         line += f"mean of the classes {row['balanced_accuracy']:6.2f} %  "
     line += f"agreements {row['agreement_accuracy']:6.2f} %"
@@ -118,4 +121,4 @@ def describe(row: Mapping[str, int | float]) -> str:
         line += f"  pose error {row['pose_error_mean']:5.2f} / {row['pose_error_median']:4.2f}°"
     if "angle_error_mean" in row:
         line += f"  error of known angles {row['angle_error_mean']:5.2f} / {row['angle_error_median']:4.2f}°"
-    return f"{line}  on {row['images']:,} images"
+    return f"{line}  on {row['images']:,} {kind}s"

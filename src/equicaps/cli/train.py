@@ -116,7 +116,8 @@ def train(
                 raise typer.Exit(launch(processes))
             finally:
                 console.show_cursor()  # a process that was killed has left it hidden
-    with settings_reported(console), reading_bar(console) as watch:
+    kind = "shape" if shapes else "image"
+    with settings_reported(console), reading_bar(console, kind=kind) as watch:
         torch.manual_seed(config.seed)  # whatever a network may draw: the same seed, the same training
         if shapes:
             setup = set_up_shapes(data, config, watch=watch)
@@ -124,9 +125,8 @@ def train(
             setup = set_up(data, config, balance=balance, angles=angles, watch=watch)
     _describe(console, setup, out, size)
     watched = isinstance(setup.evaluation, LookOnce)
-    kind = "shape" if shapes else "image"
     describe_later = partial(describe_plan, budget=setup.config.budget, watched=watched, kind=kind)
-    with reported(console), TrainingBar(console, describe_later) as bar:
+    with reported(console), TrainingBar(console, describe_later, kind=kind) as bar:
         result = run(
             setup.config, setup.data, setup.augmentation, folder=out, network=setup.network,
             evaluation=setup.evaluation, validation=setup.validation, resume=resume, other_images=other_images,
@@ -189,7 +189,7 @@ def _report(console: Console, result: Result, data: Dataset | Shapes, out: Path,
         )
         raise typer.Exit(FAILED)
     kind = "shape" if isinstance(data, Shapes) else "image"
-    say(console, describe(result.figures))
+    say(console, describe(result.figures, kind=kind))
     if result.confusion is not None:
         show_confusion(console, result.confusion, data.classes, kind=kind)
     say(console, f"model: {out / MODEL}")

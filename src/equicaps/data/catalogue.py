@@ -3,17 +3,20 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from equicaps.data import affnist, galaxies, mnist, mnist_rot
+from equicaps.data import affnist, galaxies, mnist, mnist_rot, modelnet10
 from equicaps.data.dataset import Dataset
 from equicaps.data.embedded import embedded_digits
 from equicaps.data.locate import Collection, look
+from equicaps.data.shapes import Shapes
+
+Loaded = TypeVar("Loaded", Dataset, Shapes)
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A data set that commands know by name.
+class Entry(Generic[Loaded]):
+    """A data set, of images or of shapes, that commands know by name.
 
     Attributes:
         name: as commands take it.
@@ -29,7 +32,7 @@ class Entry:
     licence: str
     parts: dict[str, Sequence[str]]
     collection: Collection | None
-    load: Callable[[Any], Dataset]
+    load: Callable[[Any], Loaded]
 
     def found(self, part: str) -> Path | None:
         """The folder that holds this split, or None if there is none; nothing is fetched."""
@@ -39,7 +42,7 @@ class Entry:
         return files[0].parent if files else None
 
 
-CATALOGUE = {
+CATALOGUE: dict[str, Entry[Dataset]] = {
     entry.name: entry
     for entry in (
         Entry("digits", "4,000 + 1,000 MNIST digits, in this package", "CC BY-SA 3.0",
@@ -55,4 +58,12 @@ CATALOGUE = {
               dict.fromkeys(galaxies.COUNTS, (galaxies.FILE,)), galaxies.COLLECTION, galaxies.load_galaxies),
     )
 }  # fmt: skip
-"""Every data set by its name."""
+"""Every data set of images by its name."""
+
+SHAPE_CATALOGUE: dict[str, Entry[Shapes]] = {
+    "modelnet10": Entry(
+        "modelnet10", "3,991 + 908 shapes of furniture, voxels", "academic research: see docs/data.md",
+        dict.fromkeys(modelnet10.COUNTS, (modelnet10.FILE,)), modelnet10.COLLECTION, modelnet10.load_modelnet10
+    )
+}  # fmt: skip
+"""Every data set of shapes by its name."""

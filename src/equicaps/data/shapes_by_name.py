@@ -1,9 +1,9 @@
 """The shapes for a command: a data set by its name, or a folder of shapes; which of both, or images, is found out."""
 
-import itertools
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
+from equicaps._files import files_below, without_repetition
 from equicaps.data.modelnet10 import load_modelnet10
 from equicaps.data.reduced import Watch
 from equicaps.data.shape_files import SHAPE_SUFFIXES
@@ -72,26 +72,30 @@ def find_shapes(paths: Sequence[Path]) -> list[Path]:
         NotFoundError: if a path does not exist or a folder holds no shapes.
         UsageError: if a file is not a shape, by its ending.
     """
-    return list(dict.fromkeys(itertools.chain.from_iterable(map(_shapes, paths))))
+    return list(iterate_shapes(paths))
+
+
+def iterate_shapes(paths: Sequence[Path]) -> Iterator[Path]:
+    """Like :func:`find_shapes`, one by one, see :func:`equicaps._files.without_repetition`."""
+    return without_repetition(paths, _shapes)
+
+
+def _is_shape(name: str) -> bool:
+    return PurePath(name).suffix.lower() in SHAPE_SUFFIXES
 
 
 def _shapes(path: Path) -> Iterator[Path]:
     endings = ", ".join(sorted(SHAPE_SUFFIXES))
     if not path.exists():
         raise NotFoundError(f"{path} does not exist; expected a shape or a folder of shapes.")
-    if not path.is_dir():
-        if path.suffix.lower() not in SHAPE_SUFFIXES:
-            raise UsageError(f"{path} is not a shape, but the model takes shapes: files ending in {endings}.")
-        yield path
-        return
-    found = sorted(
-        file
-        for file in path.rglob("*")
-        if file.suffix.lower() in SHAPE_SUFFIXES and file.is_file() and not _is_hidden(file, path)
-    )
-    if not found:
+    if not path.is_dir() and not _is_shape(path.name):
+        raise UsageError(f"{path} is not a shape, but the model takes shapes: files ending in {endings}.")
+    empty = True
+    for file in files_below(path, _is_shape) if path.is_dir() else [path]:
+        empty = False
+        yield file
+    if empty:
         raise NotFoundError(f"{path} holds no shape, but the model takes shapes: files ending in {endings}.")
-    yield from found
 
 
 def _is_hidden(path: Path, root: Path) -> bool:

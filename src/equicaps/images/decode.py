@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import os
 import re
 import threading
 import warnings
@@ -14,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from equicaps._files import check_regular
+from equicaps._files import check_regular, files_below, without_repetition
 from equicaps.errors import DamagedFileError, MissingPackageError, NotFoundError, UsageError
 from equicaps.images.background import on_black_or_white
 from equicaps.images.resizing import rows_at_once
@@ -50,21 +49,7 @@ def iterate_images(paths: Sequence[Path]) -> Iterator[Path]:
 
     Where one of the paths lies in another one, all that were found are remembered, in order not to repeat any.
     """
-    given = set(paths)
-    repeats = len(given) < len(paths) or any(folder in given for path in given for folder in path.parents)
-    seen: set[Path] = set()
-    for path in paths:
-        if not path.exists():
-            raise NotFoundError(f"{path} does not exist; expected an image or a folder of images.")
-        empty = True
-        for file in _images_below(path) if path.is_dir() else [path]:
-            empty = False
-            if file not in seen:
-                yield file
-            if repeats:
-                seen.add(file)
-        if empty:
-            raise NotFoundError(f"{path} holds no image; expected files ending in {', '.join(sorted(IMAGE_SUFFIXES))}.")
+    return without_repetition(paths, _images)
 
 
 def is_remote(name: str) -> bool:
@@ -77,23 +62,15 @@ def is_image(name: str) -> bool:
     return PurePath(name).suffix.lower() in IMAGE_SUFFIXES
 
 
-def _images_below(folder: Path) -> Iterator[Path]:
-    """In the order of their paths; links to folders are not followed, and folders that may not be read are left out."""
-    folders: set[str] = set()
-    names: list[str] = []
-    with contextlib.suppress(PermissionError, FileNotFoundError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                folders.add(entry.name)
-            elif is_image(entry.name) and (entry.is_file(follow_symlinks=False) or os.path.isfile(entry)):
-                names.append(entry.name)
-    for name in sorted([*names, *folders]):
-        if name in folders:
-            yield from _images_below(folder / name)
-        else:
-            yield folder / name
+def _images(path: Path) -> Iterator[Path]:
+    if not path.exists():
+        raise NotFoundError(f"{path} does not exist; expected an image or a folder of images.")
+    empty = True
+    for file in files_below(path, is_image) if path.is_dir() else [path]:
+        empty = False
+        yield file
+    if empty:
+        raise NotFoundError(f"{path} holds no image; expected files ending in {', '.join(sorted(IMAGE_SUFFIXES))}.")
 
 
 class Header(NamedTuple):

@@ -109,6 +109,7 @@ def export_model(model: PoseModel, to: Literal["onnx", "torch"], data: Dataset) 
     Returns:
         The content of an ``.onnx`` or ``.pt2`` file, and the comparison.
     """
+    check_packages(to)
     network = copy.deepcopy(model.network).cpu().float().eval()
     if to == "onnx":
         content = to_onnx(network, notes_of(model.card))
@@ -117,6 +118,12 @@ def export_model(model: PoseModel, to: Literal["onnx", "torch"], data: Dataset) 
         made = to_torch_export(network)
         content, program = exported_bytes(made), run_exported(made)
     return content, compare(network, program, rotated_images(model, data))
+
+
+def check_packages(to: Literal["onnx", "torch"]) -> None:
+    """Raise, before anything that takes long, if a package is missing that an export to this format needs."""
+    if to == "onnx":
+        _require("onnx", "onnxscript", "onnxruntime")  # the last one runs the program
 
 
 def rotated_images(model: PoseModel, data: Dataset) -> Float[Tensor, "n channels size size"]:

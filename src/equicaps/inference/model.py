@@ -20,12 +20,13 @@ from equicaps.images.ahead import PIXELS, Room, ahead
 from equicaps.images.preparation import ImageFormat, Images, prepare, prepared, read_batch, square
 from equicaps.images.rotation import rotate
 from equicaps.inference.angle_error import evidence
+from equicaps.inference.batches import BATCH, answers_or_failures
 from equicaps.inference.card import Card
 from equicaps.inference.prediction import Answer, Failure, Prediction
 from equicaps.models import CapsOutput, GroupCapsNet
 
-BATCH, WORKERS = 32, 4
-"""How many files pass through the network at once, and how many threads decode them."""
+WORKERS = 4
+"""How many threads decode files."""
 
 Source = Path | str | bytes
 """A file by its path, its address, or its content."""
@@ -133,23 +134,12 @@ class PoseModel(nn.Module):
             except OSError as error:
                 return error
 
-        prepared = ahead(opened, sources, workers=workers, limit=2 * batch_size)
-        while batch := list(itertools.islice(prepared, batch_size)):
-            ready = [found.image for found in batch if not isinstance(found, OSError)]
-            answers = iter(self._answers_or_failures(ready))
-            for found in batch:
-                if isinstance(found, OSError):
-                    yield found
-                else:
-                    answer = next(answers)
-                    yield answer if isinstance(answer, Failure) else replace(answer, inverted=found.inverted)
+        def answers(ready: Sequence[Opened]) -> Prediction:
+            found = self._answers(torch.cat([entry.image for entry in ready]), len(ready))
+            return replace(found, inverted=torch.tensor([entry.inverted for entry in ready]))
 
-    def _answers_or_failures(self, ready: Sequence[Float[Tensor, "1 channels size size"]]) -> list[Answer | Failure]:
-        """The answer to each image; one that has none does not keep the others from theirs."""
-        try:
-            return list(self._answers(torch.cat(list(ready)), len(ready))) if ready else []
-        except UnansweredError as error:
-            return [error] if len(ready) == 1 else [self._answers_or_failures([image])[0] for image in ready]
+        prepared = ahead(opened, sources, workers=workers, limit=2 * batch_size)
+        return answers_or_failures(prepared, answers, batch_size)
 
     def _open(self, source: Source) -> Opened:
         """Read a file in the network's format."""

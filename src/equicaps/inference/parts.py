@@ -9,19 +9,19 @@ from pathlib import Path
 
 from equicaps._files import LOCK, rename, write_bytes, write_json, written
 from equicaps.errors import DamagedFileError, UsageError
-from equicaps.inference.model import BATCH
+from equicaps.inference.batches import BATCH
 from equicaps.inference.rows import Row, as_line, read_lines
 
 PART_ROWS, PART_SECONDS = 8192, 10.0
 """A part is finished when it has so many rows, or has taken so long."""
-MANIFEST, IMAGES = "manifest.json", "images.jsonl"
+MANIFEST, FILES = "manifest.json", "files.jsonl"
 
 Settings = Mapping[str, str | bool]
-"""All that the answers depend on, besides the images."""
+"""All that the answers depend on, besides the files."""
 
 
 class Parts:
-    """A folder with the names of the images, a manifest with the settings, and the rows that are finished.
+    """A folder with the names of the files to read, a manifest with the settings, and the rows that are finished.
 
     Each of its files is written completely or not at all. Only one process may use it at a time.
     """
@@ -33,17 +33,17 @@ class Parts:
         self._lines: list[bytes] = []
         self._since = 0.0
 
-    def start(self, images: Iterable[str], settings: Settings, *, force: bool) -> int:
-        """List the images, and start anew unless there are parts for the same images and settings.
+    def start(self, files: Iterable[str], settings: Settings, *, force: bool) -> int:
+        """List the files to read, and start anew unless there are parts for the same files and settings.
 
         Returns:
-            The number of images.
+            The number of files.
         """
-        listed, manifest = self.folder / f"new-{IMAGES}", self.folder / MANIFEST
+        listed, manifest = self.folder / f"new-{FILES}", self.folder / MANIFEST
         total = 0
         try:
             with written(listed) as file:
-                for name in images:
+                for name in files:
                     file.write(json.dumps(name).encode() + b"\n")
                     total += 1
             fresh = not manifest.exists()
@@ -55,7 +55,7 @@ class Parts:
                 )
             if fresh or differences:
                 self.clear(keep=listed)
-                rename(listed, self.folder / IMAGES)
+                rename(listed, self.folder / FILES)
                 write_json(manifest, dict(settings))
         finally:
             listed.unlink(missing_ok=True)
@@ -64,8 +64,8 @@ class Parts:
         return total
 
     def remaining(self) -> Iterator[str]:
-        """The images that are not in finished parts."""
-        with (self.folder / IMAGES).open("rb") as file:
+        """The files that are not in finished parts."""
+        with (self.folder / FILES).open("rb") as file:
             yield from map(json.loads, itertools.islice(file, self.done, None))
 
     def add(self, row: Row) -> None:
@@ -85,7 +85,9 @@ class Parts:
     def rows(self, total: int) -> Iterator[Row]:
         """All rows, which must be this many."""
         if self.done != total:
-            raise DamagedFileError(f"{self.folder} holds {self.done} answers, but there are {total} images: remove it.")
+            raise DamagedFileError(
+                f"{self.folder} holds {self.done} answers, but there are {total} files to read: remove it."
+            )
         for first, last in self._ranges():
             yield from read_lines(self._part(first, last))
 
@@ -114,12 +116,12 @@ class Parts:
         return ranges
 
     def _differences(self, settings: Settings, listed: Path) -> list[str]:
-        """How the settings and the images differ from those of the parts, in words."""
+        """How the settings and the files differ from those of the parts, in words."""
         old: Settings = json.loads((self.folder / MANIFEST).read_bytes())
         names = [name for name in dict.fromkeys((*old, *settings)) if old.get(name) != settings.get(name)]
         found = [f"{name} {old.get(name)} there, {settings.get(name)} now" for name in names]
-        with (self.folder / IMAGES).open("rb") as before, listed.open("rb") as after:
+        with (self.folder / FILES).open("rb") as before, listed.open("rb") as after:
             for number, lines in enumerate(itertools.zip_longest(before, after, fillvalue=b'"none"'), 1):
                 if lines[0] != lines[1]:
-                    return [*found, "image {:,} {} there, {} now".format(number, *map(json.loads, lines))]
+                    return [*found, "file {:,} {} there, {} now".format(number, *map(json.loads, lines))]
         return found

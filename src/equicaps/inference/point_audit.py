@@ -15,8 +15,9 @@ from equicaps.data import Shapes
 from equicaps.errors import UsageError
 from equicaps.groups import SO3
 from equicaps.inference.audit import ALLOWED, changes
+from equicaps.inference.batches import BATCH
 from equicaps.inference.model import eval_mode
-from equicaps.inference.point_model import BATCH, PointModel
+from equicaps.inference.point_model import PointModel
 from equicaps.losses import true_poses
 from equicaps.metrics import Exactness, Network, PosePairs, accuracy, on_cpu, rotation_errors
 from equicaps.models.output import CapsOutput

@@ -18,6 +18,7 @@ from equicaps.data import Shapes
 from equicaps.groups import SO3
 from equicaps.inference.export import (
     Comparison,
+    check_packages,
     compare_parts,
     exported,
     exported_bytes,
@@ -59,6 +60,7 @@ def export_points(model: PointModel, to: Literal["onnx", "torch"], data: Shapes)
     Returns:
         The content of an ``.onnx`` or ``.pt2`` file, and the comparison.
     """
+    check_packages(to)
     network = copy.deepcopy(model.network).cpu().float().eval()
     program = to_torch_export(network)
     if to == "onnx":

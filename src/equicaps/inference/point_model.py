@@ -1,6 +1,7 @@
 """A trained network for shapes with its card, which takes clouds of points and shapes as people have them."""
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import roma
@@ -9,17 +10,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from equicaps._tensor_files import checksum
-from equicaps.errors import UnansweredError
 from equicaps.groups import SO3
+from equicaps.inference.batches import BATCH, answers_or_failures
 from equicaps.inference.clouds import Clouds, prepared, read_clouds
 from equicaps.inference.model import check_finite, eval_mode, on_cpu
 from equicaps.inference.point_card import PointCard
 from equicaps.inference.point_prediction import PointAnswer, PointPrediction
 from equicaps.inference.prediction import Failure
 from equicaps.models import CapsOutput, PointCapsNet
-
-BATCH = 32
-"""How many clouds pass through the network at once."""
 
 PointFileAnswer = tuple[Path, PointAnswer | Failure]
 
@@ -66,13 +64,27 @@ class PointModel(nn.Module):
         """
         return self.interpret(self._outputs(read_clouds(clouds, self.card.points), batch_size))
 
-    def predict_files(self, paths: Iterable[Path | str]) -> Iterator[PointFileAnswer]:
-        """Yield each file with its answer or, if there is none, the error; in order."""
-        for path in map(Path, paths):
+    def predict_files(self, paths: Iterable[Path | str], *, batch_size: int = BATCH) -> Iterator[PointFileAnswer]:
+        """Yield each file with its answer or, if there is none, the error; in order.
+
+        The memory that this takes does not depend on the number of files.
+
+        Args:
+            paths: files of shapes.
+            batch_size: how many files are read and answered at once.
+        """
+
+        def read(path: Path | str) -> Float[Tensor, "_ 3"] | OSError:
             try:
-                yield path, next(iter(self.predict(path)))
-            except (OSError, UnansweredError) as error:
-                yield path, error
+                return read_clouds(Path(path), self.card.points)[0]
+            except OSError as error:
+                return error
+
+        def answers(clouds: Sequence[Float[Tensor, "_ 3"]]) -> PointPrediction:
+            return self.interpret(self._outputs(list(clouds), batch_size))
+
+        names, sources = itertools.tee(paths)
+        return zip(map(Path, names), answers_or_failures(map(read, sources), answers, batch_size), strict=True)
 
     def interpret(self, output: CapsOutput) -> PointPrediction:
         """Convert the network's output to a prediction.

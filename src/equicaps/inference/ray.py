@@ -16,7 +16,8 @@ from typing import Any
 
 from equicaps.errors import MissingPackageError, UsageError, WorkersError
 from equicaps.images.decode import is_remote
-from equicaps.inference.model import BATCH, PoseModel
+from equicaps.inference.batches import BATCH
+from equicaps.inference.model import PoseModel
 from equicaps.inference.model_files import load_image_model
 from equicaps.inference.rows import Row, as_row, columns, encodable, schema
 

@@ -1,4 +1,4 @@
-"""Answers for any number of images, in one file.
+"""Answers for any number of images or shapes, in one file.
 
 While it is made, the finished parts of ``answers.csv`` are in a folder beside it, ``answers.csv.parts``. At the end
 they become the file, in one step, and the folder is removed.
@@ -7,60 +7,66 @@ they become the file, in one step, and the folder is removed.
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from equicaps import __version__
 from equicaps._files import lock_folder
 from equicaps.inference.model import WORKERS, PoseModel
 from equicaps.inference.parts import Parts, Settings
+from equicaps.inference.point_model import PointModel
+from equicaps.inference.point_rows import as_point_row, point_columns
 from equicaps.inference.rows import Row, as_row, check_format, columns, write_rows
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """Makes a row of each image, in order; :data:`BATCH` images are computed at once, from the first one on."""
+    """Makes a row of each file, in order; :data:`BATCH` files are computed at once, from the first one on."""
 
-    def __call__(self, model: PoseModel, images: Iterable[str]) -> Iterator[Row]:
-        """The rows."""
+    def __call__(self, model: Any, files: Iterable[str], /) -> Iterator[Row]:
+        """The rows; an engine need not take both kinds of models."""
 
 
 class Outcome(NamedTuple):
     """What is in the file."""
 
-    images: int
+    files: int
+    """The number of images or shapes."""
     failed: int
-    """The number of images that could not be read."""
+    """The number of files that could not be read."""
     inverted: int
     """The number of images that were inverted for the model."""
     found: int
-    """The number of images that an earlier run had finished."""
+    """The number of files that an earlier run had finished."""
 
 
-def on_this_machine(model: PoseModel, images: Iterable[str], *, workers: int = WORKERS) -> Iterator[Row]:
-    """The engine that computes in this process, with threads that decode."""
-    names, sources = itertools.tee(images)
+def on_this_machine(model: PoseModel | PointModel, files: Iterable[str], *, workers: int = WORKERS) -> Iterator[Row]:
+    """The engine that computes in this process, with threads that decode images."""
+    names, sources = itertools.tee(files)
+    if isinstance(model, PointModel):
+        found = zip(names, model.predict_files(sources), strict=True)
+        return (as_point_row(name, answer, model.classes) for name, (_, answer) in found)
     answers = model.predict_sources(sources, workers=workers)
     return (as_row(name, answer, model.classes) for name, answer in zip(names, answers, strict=True))
 
 
 def predict_to_file(
-    model: PoseModel,
-    images: Iterable[str],
+    model: PoseModel | PointModel,
+    files: Iterable[str],
     out: Path,
     *,
     force: bool = False,
     engine: Engine = on_this_machine,
-    watch: Callable[[int, int], None] = lambda done, images: None,
+    watch: Callable[[int, int], None] = lambda done, files: None,
 ) -> Outcome:
-    """Write the answers for images into a file, or continue a run that did not come to its end.
+    """Write the answers for images or shapes into a file, or continue a run that did not come to its end.
 
     Args:
         model: the model.
-        images: paths or addresses, which are listed before the first image is read.
+        files: the paths of images or shapes, or addresses of images; they are listed before the first one is read.
         out: the file; it ends in .csv, .jsonl or .parquet.
-        force: whether to discard the parts of a run with another model, other settings or other images.
+        force: whether to discard the parts of a run with another model, other settings or other files.
         engine: what computes.
-        watch: is told how many images are finished, and how many there are.
+        watch: is told how many files are finished, and how many there are.
     """
     check_format(out)
     name = f"{model.card.name} ({model.fingerprint()})"
@@ -68,7 +74,7 @@ def predict_to_file(
     parts = Parts(out.with_name(f"{out.name}.parts"))
     with lock_folder(parts.folder, wait=False):
         try:
-            total = parts.start(images, settings, force=force)
+            total = parts.start(files, settings, force=force)
             found = parts.done
             watch(found, total)
             rows = engine(model, parts.remaining()) if found < total else ()
@@ -77,7 +83,8 @@ def predict_to_file(
                 watch(number, total)
             parts.finish()
             tally = Tally()
-            write_rows(out, columns(model.classes), tally.counted(parts.rows(total)))
+            named = point_columns if isinstance(model, PointModel) else columns
+            write_rows(out, named(model.classes), tally.counted(parts.rows(total)))
             parts.clear()
         finally:
             parts.remove_if_empty()
@@ -93,5 +100,5 @@ class Tally:
         """The same rows."""
         for row in rows:
             self.failed += row["error"] is not None
-            self.inverted += row["inverted"] is True
+            self.inverted += row.get("inverted") is True
             yield row

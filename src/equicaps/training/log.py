@@ -58,19 +58,24 @@ class CsvLog:
         self.path = path
         check_regular(path)
         kept = _rows_until(step, path) if step and path.exists() else []
-        self._names = list(kept[0]) if kept else []
-        lines = [self._names, *(row.values() for row in kept)] if kept else []
-        write_bytes(path, "".join(map(_line, lines)).encode())
+        self._write(list(kept[0]) if kept else [], kept)
 
     def add(self, row: Mapping[str, Number]) -> None:
-        """Append a row."""
-        text = "" if self._names else _line(row)
-        self._names = self._names or list(row)
+        """Append a row; if it has a figure that no row had before, all rows get a column for it."""
+        if new := [name for name in row if name not in self._names]:
+            before = _rows_until(int(row["step"]), self.path) if self.path.exists() else []
+            self._write([*self._names, *new], before)
         try:
             with open(self.path, "a", newline="") as file:
-                file.write(text + _line(row.get(name, "") for name in self._names))
+                file.write(_line(row.get(name, "") for name in self._names))
         except OSError as error:
             raise FileError(explain(self.path, error)) from error
+
+    def _write(self, names: list[str], rows: list[dict[str, str]]) -> None:
+        """Begin the file anew with these columns and rows."""
+        self._names = names
+        lines = [names, *([row.get(name, "") for name in names] for row in rows)] if names else []
+        write_bytes(self.path, "".join(map(_line, lines)).encode())
 
 
 def _rows_until(step: int, path: Path) -> list[dict[str, str]]:

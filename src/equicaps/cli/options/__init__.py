@@ -15,16 +15,18 @@ PRESETS = (
 )
 POINT_PRESETS = "points, points-paper"
 SHAPES = ".npy, .obj, .off, .ply, .stl, .xyz"
-DATA_SETS = "digits, mnist, mnist_rot, affnist, galaxies"
+DATA_SETS = "digits, mnist, mnist_rot, affnist, galaxies, modelnet10"
 DATA = (
     "A data set (digits, mnist, galaxies; digits is in the package), a FOLDER with one folder per class, or a CSV "
     f"file; for shapes modelnet10, or a folder of {SHAPES}."
 )
+DEFAULT_DATA = "digits"
+"""The images of a command that is told nothing else; the option's default is None, so that it can be named, too."""
 
 ModelOption = Annotated[
     str, typer.Option("--model", "-m", help=f"A shipped model ({MODELS}), or a file or folder of yours.")
 ]
 Checkpoint = Annotated[str, typer.Argument(help=f"A shipped model ({MODELS}), or a file or folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
-Data = Annotated[str, typer.Option(help=DATA)]
+Data = Annotated[str | None, typer.Option(help=DATA, show_default=f"{DEFAULT_DATA}; for shapes none")]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing results (but never an input).")]

@@ -16,7 +16,7 @@ Out = Annotated[Path | None, typer.Option("--out", help="Folder for audit.json a
 
 def audit(
     checkpoint: Checkpoint = "digits",
-    data: Data = "digits",
+    data: Data = None,
     images: Count = 300,
     step: Step = 15,
     out: Out = None,

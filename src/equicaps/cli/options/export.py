@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from equicaps.cli.options import AsJson, Checkpoint, Data, Force
+from equicaps.cli.options import DATA, DEFAULT_DATA, AsJson, Checkpoint, Force
 
 Kind = Annotated[Literal["onnx", "torch"], typer.Option("--to", help="onnx, or torch for torch.export (.pt2).")]
 Out = Annotated[Path | None, typer.Option("--out", help="File to write.  [default: NAME.onnx or NAME.pt2 here]")]
@@ -13,13 +13,15 @@ Count = Annotated[
     int, typer.Option("--images", min=1, max=1000, help="Compare on this many images or shapes, rotated at random.")
 ]
 
+Data = Annotated[str | None, typer.Option(help=DATA, show_default=f"{DEFAULT_DATA}; for shapes generated solids")]
+
 
 def export(
     checkpoint: Checkpoint,
     to: Kind = "onnx",
     out: Out = None,
     images: Count = 1000,
-    data: Data = "digits",
+    data: Data = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:

@@ -16,7 +16,7 @@ Images = Annotated[
 Save = Annotated[Path | None, typer.Option("--save", help="Folder for pictures with the pose drawn as an arrow.")]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="File for the answers (.csv, .jsonl or .parquet), for any number of images."),
+    typer.Option("--out", help="File for the answers (.csv, .jsonl or .parquet), for any number of images or shapes."),
 ]
 Workers = Annotated[
     int | None,
@@ -47,8 +47,7 @@ def predict(
     rotate the image by 90 degrees, the angle follows exactly, up to rounding; in between it is approximate. "By
     agreement" is the capsules' own answer: the class whose votes agree most.
 
-    With --out, a killed run on images continues where it stopped when you run the same command again; one on shapes
-    starts anew.
+    With --out, a killed run continues where it stopped when you run the same command again.
 
     `equicaps predict seven.png --save arrows`
 
