@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equicaps.data import load_modelnet10, solid_shapes
-from equicaps.data.shapes import Surfaces
+from equicaps.data.shapes import POINTS, Surfaces
 from equicaps.groups import SO3
 from equicaps.losses import Objective
 from equicaps.models import PointArchitecture, PointCapsNet
@@ -32,7 +32,7 @@ from equicaps.training.log import provenance
 from equicaps.training.shape_evaluation import AnyRotation
 from equicaps.training.shape_views import ShapeViews
 
-BATCH, POINTS, TENTH = 32, 1024, 10
+BATCH, TENTH = 32, 10
 
 
 class PointNet(nn.Module):
@@ -48,7 +48,8 @@ class PointNet(nn.Module):
         )
         self.classes = classes
 
-    def forward(self, clouds: Tensor) -> CapsOutput:
+    def forward(self, clouds: Tensor, weights: Tensor | None = None) -> CapsOutput:
+        assert weights is None or weights.all(), "there is no padding in clouds of surfaces"
         clouds = clouds - clouds.mean(1, keepdim=True)
         scores = self.head(self.points(clouds.mT).amax(-1))
         poses = SO3().identity(len(clouds), self.classes, dtype=scores.dtype)
@@ -62,7 +63,7 @@ class RotatedViews:
     views: ShapeViews
 
     def __call__(self, surfaces: Surfaces, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        clouds, degrees = self.views(surfaces, generator)
+        clouds, degrees, _ = self.views(surfaces, generator)
         return SO3().act(SO3().random(len(clouds), 1, generator=generator), clouds), degrees
 
 

@@ -81,7 +81,7 @@ def validate(results: Results, training: PointTraining, root: Path | None) -> Re
     folder = results.unfinished(f"validation-{training.name}")
     finished = folder / RESULT  # names the commit that trained, which may be another one than this
     if not finished.exists():
-        finish_training(training.config(), rest, VIEWS, AnyRotation(held), folder, results.console, held)
+        finish_training(training.config(), rest, VIEWS, AnyRotation(held, VIEWS.points), folder, results.console, held)
     record: Record = json.loads(finished.read_text())
     model = load(folder / MODEL)
     assert isinstance(model, PointModel)
@@ -121,7 +121,7 @@ def measured(model: PointModel, data: Shapes) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(0)
     rotations = SO3().random(2, len(data), generator=generator)
     first, second = (
-        answers(network, SO3().act(rotation.unsqueeze(1), data.sample(1024, seed=number)))
+        answers(network, SO3().act(rotation.unsqueeze(1), data.sample(VIEWS.points, seed=number)))
         for number, rotation in enumerate(rotations)
     )
     right = (first.scores.argmax(-1) == labels) & (second.scores.argmax(-1) == labels)
@@ -133,13 +133,13 @@ def measured(model: PointModel, data: Shapes) -> dict[str, Any]:
         if place.any()
     }
     started = time.process_time()
-    answers(network, clouds[1024])
+    answers(network, clouds[VIEWS.points])
     speed = len(data) / (time.process_time() - started)
     return {
         "audit": audit_points(model, data).to_dict(),
         "pose_errors_by_class": by_class,
         "accuracy_by_points": {str(count): _accuracy(network, clouds[count], labels) for count in COUNTS},
-        "accuracy_with_noise": _accuracy(network, noisy(clouds[1024], generator), labels),
+        "accuracy_with_noise": _accuracy(network, noisy(clouds[VIEWS.points], generator), labels),
         "parameters": network.parameter_counts()[0],
         "shapes_per_cpu_second": speed,
         "tested_on": data.name,

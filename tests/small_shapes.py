@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from equicaps.data import solid_shapes
+from equicaps.data.shapes import POINTS
 from equicaps.inference.model_files import save_model
 from equicaps.inference.point_card import PointCard
 from equicaps.inference.point_model import PointModel
@@ -24,7 +25,8 @@ def parts(preset="points"):
     network.train()(SOLIDS.sample(300))
     config = TrainConfig(Budget(steps=1), PointArchitecture(preset, 5)).to_dict()
     content = {"config": config, "classes": list(SOLIDS.classes), "data": "solids", "figures": {"accuracy": 20.0}}
-    return network.eval(), content | about_shapes(network.eval(), SHAPE_DEFAULTS, SOLIDS, None, {}) | {"points": 300}
+    found = about_shapes(network.eval(), SHAPE_DEFAULTS, SOLIDS, None, {}, points=POINTS)
+    return network.eval(), content | found | {"points": 300}
 
 
 def point_model():

@@ -20,7 +20,7 @@ AGREED = 0.3
 UNDEFINED = 180.0
 """The error in degrees that an undefined pose counts as."""
 
-Network = Callable[[Tensor], CapsOutput]
+Network = Callable[..., CapsOutput]
 R = TypeVar("R")
 
 
@@ -270,12 +270,12 @@ def layer_exactness(
 
 
 def on_cpu(network: nn.Module) -> Network:
-    """Wrap a network on any device and of any dtype so that it takes images and returns outputs on the CPU."""
+    """Wrap a network on any device and of any dtype so that it takes its input and returns outputs on the CPU."""
     parameter = next(network.parameters())
 
-    def answer(images: Tensor) -> CapsOutput:
-        output: CapsOutput = network(images.to(parameter.device, parameter.dtype))
-        return output.map(lambda value: value.to("cpu", images.dtype))
+    def answer(*given: Tensor) -> CapsOutput:
+        output: CapsOutput = network(*(entry.to(parameter.device, parameter.dtype) for entry in given))
+        return output.map(lambda value: value.to("cpu", given[0].dtype))
 
     return answer
 

@@ -47,6 +47,14 @@ def test_points_depend_on_the_seed_alone():
     assert not torch.equal(points[0], points[1])
 
 
+def test_clouds_without_other_points_are_known(without_shape_checks):
+    surfaces = Surfaces([*make(1).surfaces, *solid_shapes(1).surfaces])
+    assert [len(cloud) for cloud in surfaces.draw(20, torch.Generator())] == [10, 20]
+    assert [len(cloud) for cloud in surfaces.draw(9, torch.Generator())] == [9, 9]
+    assert surfaces.whole(20).tolist() == [True, False]
+    assert surfaces.whole(9).tolist() == [False, False]
+
+
 def test_some_and_held_back_are_spread_over_the_classes():
     data = make(60)
     some = data.some(10)

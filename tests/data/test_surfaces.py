@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from equicaps.data import Cloud, Mesh, Surface, VoxelSurface
-from equicaps.data.surfaces import LONGEST, triangle_areas
+from equicaps.data.surfaces import LONGEST, drawn, is_whole, triangle_areas
 
 
 def seeded(seed=0):
@@ -170,6 +170,16 @@ def test_a_cloud_repeats_points_only_if_it_must():
         assert set(drawn) <= every
     more = [tuple(point) for point in cloud.sample(501, seeded()).tolist()]
     assert set(more) < every
+
+
+def test_a_cloud_with_no_more_points_is_drawn_as_it_is():
+    cloud = SURFACES["cloud"]
+    for count in (500, 501, 10_000):
+        assert is_whole(cloud, count)
+        assert torch.equal(drawn(cloud, count, seeded()), cloud.points)
+    for surface in (cloud, SURFACES["voxels"]):
+        assert not is_whole(surface, 499)
+        assert torch.equal(drawn(surface, 499, seeded()), surface.sample(499, seeded()))
 
 
 def test_a_grid_that_does_not_fit_into_bytes_is_refused():

@@ -9,6 +9,7 @@ import torch
 from small_shapes import SOLIDS, point_model
 from torch import nn
 
+from equicaps.data import Cloud, Shapes, Surfaces
 from equicaps.errors import UnansweredError, UsageError
 from equicaps.inference.point_audit import audit_points
 
@@ -29,8 +30,8 @@ class Leaning(nn.Module):
         super().__init__()
         self.network, self.by = network, by
 
-    def forward(self, points):
-        output = self.network(points)
+    def forward(self, points, weights):
+        output = self.network(points, weights)
         return getattr(self, self.by)(output, points)
 
     def scores(self, output, points):
@@ -59,6 +60,15 @@ def test_random_rotations_change_nothing(model):
     assert plain["holds"]
     assert plain["exact"]["images"] == 15
     assert audit_points(model, SOLIDS, rotations=2) == found  # seeded
+
+
+def test_clouds_with_few_points_are_audited_without_repetition_and_without_a_pose_error(model):
+    """The accuracy is that of predictions; the same points again say nothing about the error of poses."""
+    clouds = [surface.sample(100 + number, torch.Generator()) for number, surface in enumerate(SOLIDS.surfaces)]
+    data = Shapes("clouds", Surfaces(map(Cloud, clouds)), model.predict(clouds).labels, SOLIDS.classes)
+    found = audit_points(model, data, rotations=1)
+    assert (found.holds, found.accuracy) == (True, 100.0)
+    assert found.pose_error_median is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from equicaps.data import solid_shapes
+from equicaps.data import Cloud, Shapes, Surfaces, solid_shapes
 from equicaps.groups import SO3
 from equicaps.inference import PointCard, PointModel
 from equicaps.inference.angle_error import FEWEST
@@ -67,6 +67,15 @@ def test_shapes_without_a_pose_do_not_count():
     assert measure_rotation_errors(model(poses, poses), SHAPES, upright=True) is None
     poses[FEWEST - 1] = poses[0]
     assert measure_rotation_errors(model(poses, poses), SHAPES, upright=True) == pytest.approx((3.0, 3.0), abs=0.1)
+
+
+def test_a_cloud_is_not_compared_with_itself():
+    """Without other points and without an upright nothing is known about the error of a cloud."""
+    poses = rotated_by(torch.full((60,), 3.0))
+    clouds = Surfaces(map(Cloud, SHAPES.sample(8)))
+    small = Shapes("clouds", clouds, SHAPES.labels, SHAPES.classes)
+    assert measure_rotation_errors(model(poses, poses), small, upright=False) is None
+    assert measure_rotation_errors(model(poses, poses), small, upright=True) == pytest.approx((3.0, 3.0), abs=0.1)
 
 
 def test_two_samples_with_different_classes_are_not_compared():

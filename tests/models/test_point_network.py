@@ -1,5 +1,7 @@
 """The network class for points: presets, checks, export."""
 
+import copy
+
 import pytest
 import torch
 
@@ -68,6 +70,18 @@ def test_a_common_factor_of_the_weights_does_not_matter(preset):
         )
     torch.testing.assert_close(other, network(clouds, weights / weights.amax(1, keepdim=True)).scores)
     assert scores.isfinite().all()
+
+
+def test_padding_changes_nothing_in_training_either(preset):
+    """Of 40 points, fewer than there are centres, padded to 340: padding is not in the statistics of batches."""
+    torch.manual_seed(0)
+    network, clouds = PointCapsNet.from_preset(preset), solid_shapes(6).sample(40)
+    padded = torch.cat((clouds, clouds.new_zeros(6, 300, 3)), 1)
+    weights = torch.cat((clouds.new_ones(6, 40), clouds.new_zeros(6, 300)), 1)
+    other = copy.deepcopy(network)
+    torch.testing.assert_close(other(padded, weights).scores, network(clouds).scores, rtol=0, atol=1e-3)
+    for name, value in network.state_dict().items():
+        torch.testing.assert_close(other.state_dict()[name], value, rtol=1e-3, atol=1e-4)
 
 
 def test_an_empty_batch_has_empty_answers(preset):

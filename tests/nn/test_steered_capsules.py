@@ -41,6 +41,25 @@ def test_poses_rotate_and_features_stay(tensors, dtype, tolerance):
     assert before[1].std() > 0.1
 
 
+def test_padding_does_not_count_in_statistics(dtype, tolerance):
+    """A training step with padded places is that without them, except that nothing is at these."""
+    torch.manual_seed(0)
+    plain, padded = SteeredCapsules(2, 6, 3, 5).to(dtype), SteeredCapsules(2, 6, 3, 5).to(dtype)
+    padded.load_state_dict(plain.state_dict())
+    given, _ = moments(dtype)
+    counts = torch.arange(40) % 3 > 0
+    some = given.at(counts.nonzero().squeeze(1))
+    expected, found = plain(some), padded(given, counts)
+    for one, other in zip(expected, found, strict=True):
+        torch.testing.assert_close(other[counts], one, **tolerance)
+        assert not other[~counts].any()
+    for name, value in plain.state_dict().items():
+        torch.testing.assert_close(padded.state_dict()[name], value, **tolerance)
+    padded(given)
+    with pytest.raises(AssertionError):  # control: other places have other statistics
+        torch.testing.assert_close(padded.vector_power, plain.vector_power, **tolerance)
+
+
 def test_matrices_matter(dtype):
     layer = SteeredCapsules(2, 6, 3, 5).to(dtype).eval()
     given, _ = moments(dtype)

@@ -2,7 +2,9 @@ import pytest
 import torch
 from small_training import ROTATED, digits
 
+from equicaps.data import Cloud, Shapes, Surfaces
 from equicaps.training.sampler import Sampler
+from equicaps.training.shape_views import ShapeViews
 
 
 def sampler(images=7, seed=0, views=2):
@@ -60,3 +62,15 @@ def test_parts_of_all_processes_are_the_batch(views):
     assert torch.equal(together.flatten(), whole.degrees)
     for part in parts:
         assert len(set(map(tuple, part.labels.view(views, -1).tolist()))) == 1
+        assert len(part.inputs) == 1
+
+
+def test_weights_of_points_stay_with_their_clouds():
+    """Cloud number i has i points."""
+    clouds = [Cloud(torch.full((count, 3), float(count))) for count in range(1, 9)]
+    data = Shapes("clouds", Surfaces(clouds), torch.arange(8), tuple("abcdefgh"))
+    whole = Sampler(data, ShapeViews(stretch=0.0), images=8, views=2, seed=0).batch(0)
+    for batch in (whole, whole.part(1, 2, 2)):
+        points, weights = batch.inputs
+        assert weights.sum(1).tolist() == (batch.labels + 1).tolist() == points[:, 0, 0].tolist()
+    assert len(batch.labels) == 8

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from equicaps.data import solid_shapes
+from equicaps.data import Cloud, Shapes, Surfaces, solid_shapes
 from equicaps.groups import SO3
 from equicaps.metrics import PosePairs, rotation_errors, vertical_errors
 from equicaps.models.output import CapsOutput
@@ -22,7 +22,7 @@ class Oracle(nn.Module):
         self.off = SO3().exp(torch.deg2rad(torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, degrees]])))
         self.weight = nn.Parameter(torch.zeros(()))
 
-    def forward(self, points):
+    def forward(self, points, weights):
         count = len(points)
         scores = nn.functional.one_hot(self.labels, 8).float()
         scores[: self.wrong] = scores[: self.wrong].roll(1, -1)
@@ -70,6 +70,33 @@ def test_wrong_classes_count_in_the_accuracy_and_not_in_the_pose_error(shapes):
     assert figures["accuracy"] == 75
     assert figures["pose_shapes"] == 9
     assert sum(map(sum, figures["confusion"])) == 12
+
+
+class Echo(nn.Module):
+    """Is right about every class, gives no pose, and notes how many points each cloud has."""
+
+    def __init__(self, labels):
+        super().__init__()
+        self.labels, self.seen = labels, []
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def forward(self, points, weights):
+        self.seen.append(weights.sum(1).tolist())
+        scores = nn.functional.one_hot(self.labels, 5).float()
+        return CapsOutput(scores, scores, torch.zeros(len(points), 5, 9))
+
+
+def test_clouds_with_few_points_count_in_the_accuracy_and_not_in_the_pose_error():
+    """They have no other points, and of the same ones every rotation is exact."""
+    solids = solid_shapes(4)
+    clouds = [Cloud(solids.surfaces[number].sample(30, torch.Generator())) for number in range(2)]
+    data = Shapes("mixed", Surfaces([*clouds, *solids.surfaces[2:]]), solids.labels, solids.classes)
+    figures = AnyRotation(data, points=50)(network := Echo(data.labels))
+    assert network.seen == [[30, 30, 50, 50]] * 2
+    assert (figures["accuracy"], figures["pose_shapes"]) == (100, 2)
+    none = AnyRotation(data.take([0, 1]), points=50)(Echo(data.labels[:2]))
+    assert none["accuracy"] == 100
+    assert "pose_error_median" not in none
 
 
 def test_undefined_poses_count_as_180_degrees():

@@ -9,8 +9,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from equicaps.data.labelled import check_labels, held_places, spread_places
-from equicaps.data.surfaces import Surface
+from equicaps.data.surfaces import Surface, drawn, is_whole
 
+POINTS = 1024
+"""How many points of a shape are drawn, unless a training draws another number; the card of its model says how many."""
 Places = slice | Sequence[int] | Int[Tensor, " m"] | Bool[Tensor, " n"]
 
 
@@ -51,8 +53,16 @@ class Surfaces:
             return self._surfaces[which]
         return Surfaces(self._surfaces[number] for number in _numbers(len(self), which))
 
+    def draw(self, count: int, generator: torch.Generator) -> list[Float[Tensor, "_ 3"]]:
+        """``count`` points of each surface, or all points of a cloud that has no more."""
+        return [drawn(surface, count, generator) for surface in self._surfaces]
+
+    def whole(self, count: int) -> Bool[Tensor, " n"]:
+        """Which surfaces always give the same points to :meth:`draw`, because they have no others."""
+        return torch.tensor([is_whole(surface, count) for surface in self._surfaces], dtype=torch.bool)
+
     def sample(self, count: int, generator: torch.Generator) -> Float[Tensor, "n {count} 3"]:
-        """``count`` points of each surface; zeros of empty ones."""
+        """``count`` points of each surface, of a cloud with fewer with repetition; zeros of empty ones."""
         if not self._surfaces:
             return torch.zeros(0, count, 3)
         return torch.stack([surface.sample(count, generator) for surface in self._surfaces])

@@ -117,6 +117,19 @@ class Cloud:
         return self.points.numpy().tobytes()
 
 
+def is_whole(surface: Surface, count: int) -> bool:
+    """Whether ``count`` points are all that there is to draw: those of a cloud that has no more."""
+    return isinstance(surface, Cloud) and len(surface.points) <= count
+
+
+def drawn(surface: Surface, count: int, generator: torch.Generator) -> Float[Tensor, "_ 3"]:
+    """``count`` points, or all of a cloud that has no more, each once: what networks are trained on and asked about."""
+    if is_whole(surface, count):
+        assert isinstance(surface, Cloud)
+        return surface.points
+    return surface.sample(count, generator)
+
+
 def triangle_areas(triangles: Float[Tensor, "faces 3 3"]) -> Float[Tensor, " faces"]:
     """The area of each triangle, in double precision."""
     first, second, third = triangles.double().unbind(1)

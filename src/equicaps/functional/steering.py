@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from equicaps.numerics import direction_factor
@@ -36,6 +36,10 @@ class Moments(NamedTuple):
     def cat(parts: "list[Moments]") -> "Moments":
         """All channels of moments at the same places, one after the other."""
         return Moments(*(torch.cat(entries, dim=-1) for entries in zip(*parts, strict=True)))
+
+    def at(self, places: Int[Tensor, " m"]) -> "Moments":
+        """The moments at some of the places."""
+        return Moments(self.scalars[places], self.vectors[:, places], self.tensors[:, places])
 
 
 def agreed_frames(first: Planes, second: Planes, floors: Float[Tensor, "2 c"]) -> Frame:

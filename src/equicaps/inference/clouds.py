@@ -12,7 +12,7 @@ from torch import Tensor
 from equicaps.data.centring import centred
 from equicaps.data.shape_files import read_shape
 from equicaps.data.shapes import Surfaces
-from equicaps.data.surfaces import Cloud, Surface
+from equicaps.data.surfaces import Surface, drawn
 from equicaps.inference.point_card import MOST_POINTS
 
 OneCloud = Tensor | NDArray[np.generic] | Surface | Path | str
@@ -68,9 +68,7 @@ def _each(clouds: Clouds, points: int) -> list[Tensor]:
 
 
 def _drawn(surface: Surface, points: int) -> Tensor:
-    if isinstance(surface, Cloud) and len(surface.points) <= points:
-        return surface.points
-    return surface.sample(points, torch.Generator().manual_seed(0))
+    return drawn(surface, points, torch.Generator().manual_seed(0))
 
 
 def _checked(cloud: Tensor, number: int) -> Float[Tensor, "n 3"]:

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from equicaps.data import Shapes
+from equicaps.data.padding import PaddedClouds
 from equicaps.errors import UsageError
 from equicaps.groups import SO3
 from equicaps.inference.audit import ALLOWED, changes
@@ -39,8 +40,8 @@ class PointCertificate:
         accuracy: of the scores, in percent.
         agreement_accuracy: of the agreements, in percent.
         pose_error_mean: the mean angle in degrees between the true rotation and the predicted one, from a shape to the
-            same shape with other points, rotated at random; of shapes whose class is right in both. None if there are
-            none.
+            same shape with other points, rotated at random; of shapes that have other points and whose class is
+            right in both. None if there are none.
         pose_error_median: the median of the same.
     """
 
@@ -93,7 +94,7 @@ def audit_points(
         raise ValueError(f"audit: there must be rotations and shapes, but there are {rotations} and {len(data)}.")
     announce, group = watch or (lambda what: None), SO3()
     generator = torch.Generator().manual_seed(seed)
-    clouds, others = (data.surfaces.sample(model.card.points, generator) for _ in range(2))
+    clouds, others = (PaddedClouds.of(data.surfaces.draw(model.card.points, generator)) for _ in range(2))
     with eval_mode(model):
         network = on_cpu(model.network)
         announce("the shapes as given")
@@ -106,6 +107,7 @@ def audit_points(
         turn = group.random(len(data), generator=generator)
         anew = _answers(network, _rotated(others, turn))
     right = (still.scores.argmax(-1) == data.labels) & (anew.scores.argmax(-1) == data.labels)
+    right &= ~data.surfaces.whole(model.card.points)
     before, after = (true_poses(output, data.labels)[right] for output in (still, anew))
     errors = rotation_errors(PosePairs(before, after, group.identity(len(before)), turn[right]))
     exact = _worst(found)
@@ -115,12 +117,12 @@ def audit_points(
     )  # fmt: skip
 
 
-def _answers(network: Network, clouds: Float[Tensor, "n points 3"]) -> CapsOutput:
-    return CapsOutput.cat([network(part) for part in clouds.split(BATCH)])
+def _answers(network: Network, clouds: PaddedClouds) -> CapsOutput:
+    return CapsOutput.cat([network(*part) for part in clouds.split(BATCH)])
 
 
-def _rotated(clouds: Float[Tensor, "n points 3"], turn: Float[Tensor, "n 9"]) -> Float[Tensor, "n points 3"]:
-    return clouds @ turn.unflatten(-1, (3, 3)).mT
+def _rotated(clouds: PaddedClouds, turn: Float[Tensor, "n 9"]) -> PaddedClouds:
+    return clouds._replace(points=clouds.points @ turn.unflatten(-1, (3, 3)).mT)
 
 
 def _worst(found: Sequence[Exactness]) -> Exactness:

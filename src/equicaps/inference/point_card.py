@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from equicaps.data.shapes import POINTS
 from equicaps.groups import SO3
 from equicaps.inference.card import check_common, common_fields
 
@@ -32,7 +33,7 @@ class PointCard:
         classes: the names of the classes, in the order of the scores.
         uprights: for each class, the pose that the network gives to its upright shapes, a matrix row by row; zero if
             they have none in common.
-        points: how many points are drawn from a surface.
+        points: how many points are drawn from a surface, as in its training.
         figures: measured values by name; see ``command``.
         command: the command that prints the figures.
         licence: the licence of the weights and the data.
@@ -47,7 +48,7 @@ class PointCard:
     data: str
     classes: tuple[str, ...]
     uprights: tuple[tuple[float, ...], ...]
-    points: int = 1024
+    points: int = POINTS
     figures: dict[str, int | float] = field(default_factory=dict)
     command: str = ""
     licence: str = ""

@@ -25,13 +25,17 @@ def measure_rotation_errors(model: "PointModel", shapes: Shapes, *, upright: boo
         model: whose card has no errors yet.
         shapes: should not have been trained on.
         upright: whether they all stand upright, which is then the truth; otherwise two samples of one shape are
-            compared, where both get the same class.
+            compared, where both get the same class, and clouds that have no other points are left out.
     """
-    found = model.predict(shapes.sample(model.card.points, 1))
+    points = model.card.points
+    shapes = shapes if upright else shapes.take(~shapes.surfaces.whole(points))
+    if not len(shapes):
+        return None
+    found = model.predict(shapes.surfaces.draw(points, torch.Generator().manual_seed(1)))
     if upright:
         truth = torch.eye(3).expand_as(found.rotations)
     else:
-        other = model.predict(shapes.sample(model.card.points, 2))
+        other = model.predict(shapes.surfaces.draw(points, torch.Generator().manual_seed(2)))
         same = other.labels == found.labels  # rotations are measured from the upright of the class
         truth = torch.where(same[:, None, None], other.rotations, torch.nan)
     off = _degrees_between(found, truth)

@@ -71,10 +71,10 @@ class PointCapsNet(nn.Module):
         """Whether a new network of this kind learns better after :meth:`calibrate`."""
         return isinstance(self.body, PointsPaperNet)
 
-    def calibrate(self, points: Float[Tensor, "batch n 3"]) -> None:
+    def calibrate(self, points: Float[Tensor, "batch n 3"], weights: Float[Tensor, "batch n"] | None = None) -> None:
         """Prepare new parameters for clouds like these, before the first step of a training and never again."""
         if isinstance(self.body, PointsPaperNet):
-            self.body.calibrate(points, torch.ones_like(points[..., 0]))
+            self.body.calibrate(points, weights)
 
     def parameter_counts(self) -> tuple[int, int]:
         """The number of parameters, and 0, because there is no decoder."""

@@ -127,7 +127,8 @@ class PointsPaperNet(nn.Module):
     def _capsules(self, levels: list[Level]) -> list[PointPoses]:
         current, after = self.frames(*levels[0], levels[1].points), []
         for layer, here, there in zip(self.layers, levels[1:], levels[2:], strict=False):
-            current = layer(here.points, current, there.points, here.weights)
+            poses, activations = layer(here.points, current, there.points, here.weights)
+            current = PointPoses(poses, torch.where(there.weights.unsqueeze(-1) > 0, activations, 0))  # none of padding
             after.append(current)
         return after
 

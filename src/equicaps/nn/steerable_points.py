@@ -44,7 +44,7 @@ class FirstPointCapsules(nn.Module):
             check_floating("FirstPointCapsules", name, tensor)
         check_alike("FirstPointCapsules", tensors)
         moments = cloud_moments(centres, points, weights, radius=self.radius, rings=self.rings)
-        poses, features = self.capsules(moments)
+        poses, features = self.capsules(moments, centre_weights.flatten() > 0)
         return _cloud(centres, centre_weights, poses, F.relu(features))
 
     def extra_repr(self) -> str:
@@ -113,7 +113,7 @@ class SteerablePointCapsules(nn.Module):
             own = cloud.take(chosen.indices, chosen.weights)
             centres, weights = own.positions, own.weights
             moments = [self._gathered(centres, cloud), own_moments(own), _places(centres)]
-        poses, features = self.capsules(Moments.cat(moments))
+        poses, features = self.capsules(Moments.cat(moments), weights.flatten() > 0)
         return _cloud(centres, weights, poses, F.relu(features))
 
     def _gathered(self, centres: Tensor, cloud: CapsuleCloud) -> Moments:

@@ -3,7 +3,7 @@
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -73,8 +73,19 @@ class SteeredCapsules(nn.Module):
             power.fill_(1.0)
         self.batches.zero_()
 
-    def forward(self, moments: Moments) -> tuple[Float[Tensor, "n c 9"], Float[Tensor, "n c"]]:
-        """Poses, and features that are normalised but not rectified."""
+    def forward(
+        self, moments: Moments, counts: Bool[Tensor, " n"] | None = None
+    ) -> tuple[Float[Tensor, "n c 9"], Float[Tensor, "n c"]]:
+        """Poses, and features that are normalised but not rectified.
+
+        Args:
+            moments: of every place.
+            counts: which places are not only padding, by default all; only they count in the statistics of a training.
+        """
+        if self.training and counts is not None and not counts.all():
+            places = counts.nonzero().squeeze(1)
+            poses, features = self(moments.at(places))
+            return _spread(poses, places, len(counts)), _spread(features, places, len(counts))
         frame, features, _ = self._steer(moments)
         return flattened(frame), features
 
@@ -132,3 +143,8 @@ class SteeredCapsules(nn.Module):
         tensors = 0 if self.tensors is None else self.tensors.shape[1]
         given = f"{self.scalars.shape[1]} scalars + {self.vectors.shape[1]} vectors + {tensors} matrices"
         return f"{given} -> {self.out_capsules} capsules on SO(3)"
+
+
+def _spread(values: Tensor, places: Int[Tensor, " m"], count: int) -> Tensor:
+    """What was computed at some of ``count`` places, and zeros at the others."""
+    return values.new_zeros(count, *values.shape[1:]).index_copy(0, places, values)

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from equicaps.data import Dataset, Shapes
+from equicaps.data.padding import PaddedClouds
 from equicaps.groups import SO3
 from equicaps.images.preparation import square
 from equicaps.inference.angle_error import measure_errors
@@ -26,8 +27,8 @@ from equicaps.training.zeros import zeros_of
 
 FEW, ENOUGH = 10, 50
 """The number of training images of each class in which symmetries are looked for, at least and at most."""
-POINTS, BATCH = 1024, 64
-"""How many points of each training shape show what is upright, and how many shapes pass through the network at once."""
+BATCH = 64
+"""How many shapes pass through the network at once."""
 
 
 def about_images(
@@ -63,18 +64,21 @@ def about_images(
 
 @torch.no_grad()
 def about_shapes(
-    network: nn.Module, config: TrainConfig, data: Shapes, validation: Shapes | None, content: Mapping[str, Any]
-) -> dict[str, Any]:
+    network: nn.Module, config: TrainConfig, data: Shapes, validation: Shapes | None, content: Mapping[str, Any], *,
+    points: int,
+) -> dict[str, Any]:  # fmt: skip
     """The mean pose of the training shapes of each class, from which its rotations are measured, and their error.
 
-    The pose of a class whose shapes have none in common is zero. The arguments are those of :func:`about_images`.
+    The pose of a class whose shapes have none in common is zero. The arguments are those of :func:`about_images`,
+    and how many points of each shape the training drew.
     """
-    clouds, answer = data.sample(POINTS), on_cpu(network.eval())
-    poses = true_poses(CapsOutput.cat([answer(part) for part in clouds.split(BATCH)]), data.labels)
+    clouds = PaddedClouds.of(data.surfaces.draw(points, torch.Generator().manual_seed(0)))
+    answer = on_cpu(network.eval())
+    poses = true_poses(CapsOutput.cat([answer(*part) for part in clouds.split(BATCH)]), data.labels)
     own = [poses[data.labels == label] for label in range(len(data.classes))]
     zero = poses.new_zeros(1, 9)
     means = [SO3().mean(some, torch.ones_like(some[:, 0])) if len(some) else zero[0] for some in own]
-    found = {"data": data.name, "points": POINTS, "uprights": torch.stack(means).tolist()}
+    found = {"data": data.name, "points": points, "uprights": torch.stack(means).tolist()}
     if validation is None:
         return found
     assert isinstance(network, PointCapsNet)

@@ -13,6 +13,7 @@ from torch import nn
 
 from equicaps._files import lock_folder, prepare_folder
 from equicaps.data import Dataset, Shapes
+from equicaps.data.shapes import POINTS
 from equicaps.errors import UsageError
 from equicaps.inference.model_files import MODEL, save_model
 from equicaps.models import GroupCapsNet, PointCapsNet
@@ -84,7 +85,7 @@ def train(
     Args:
         config: the settings.
         data: the training set.
-        augmentation: makes random views of its images.
+        augmentation: makes random views of its images; of shapes, with as many points as its ``points`` says.
         folder: where to write; only the first process uses it.
         network: is trained in place, from the parameters that it has; by default a new one that ``config.model``
             describes. Any module with the outputs of a :class:`GroupCapsNet` can be trained, but only a
@@ -265,11 +266,16 @@ class _Run:
             network = trainer.best.eval()
             if isinstance(self.data, Shapes):
                 assert not isinstance(self.validation, Dataset)
-                content |= about_shapes(network, self.config, self.data, self.validation, content)
+                content |= about_shapes(network, self.config, self.data, self.validation, content, points=self._points)
             else:
                 assert not isinstance(self.validation, Shapes)
                 content |= about_images(network, self.config, self.data, self.validation, content)
             save_model(self.folder / MODEL, network, content)
+
+    @property
+    def _points(self) -> int:
+        """How many points of a shape the views have."""
+        return getattr(self.augmentation, "points", POINTS)
 
     def _content(self) -> dict[str, Any]:
         return {"config": self.config.to_dict(), "data": describe_data(self.data), "classes": list(self.data.classes),

@@ -15,8 +15,11 @@ from torch import Tensor
 
 from equicaps.data import Dataset, Shapes
 
-Augment = Callable[[Any, torch.Generator], tuple[Tensor, Tensor]]
-"""Maps images, or surfaces, and a generator to views of them and the degrees by which each was rotated; on the CPU."""
+Augment = Callable[[Any, torch.Generator], tuple[Tensor, ...]]
+"""Maps images, or surfaces, and a generator to views of them and the degrees by which each was rotated; on the CPU.
+
+For clouds of points, the weights of their points follow.
+"""
 
 _ORDER, _AUGMENTATION = 0, 1
 
@@ -29,6 +32,13 @@ class Batch(NamedTuple):
     degrees: Float[Tensor, " batch"]
     angles: Float[Tensor, " batch"] | None = None
     """The true angle of each view, that of its image plus its own rotation; NaN where unknown, None if all are."""
+    weights: Float[Tensor, "batch n"] | None = None
+    """Those of the points of clouds, 0 for padding; None for images."""
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the network takes."""
+        return (self.views,) if self.weights is None else (self.views, self.weights)
 
     @property
     def known(self) -> float:
@@ -37,8 +47,11 @@ class Batch(NamedTuple):
 
     def part(self, rank: int, size: int, views: int) -> "Batch":
         """The part of one of ``size`` processes, with all views of its images."""
-        given = (entry for entry in self if entry is not None)
-        return Batch(*(torch.cat([half.chunk(size)[rank] for half in entry.chunk(views)]) for entry in given))
+
+        def own(entry: Tensor) -> Tensor:
+            return torch.cat([half.chunk(size)[rank] for half in entry.chunk(views)])
+
+        return Batch(*(None if entry is None else own(entry) for entry in self))  # type: ignore[arg-type] # only where it was None
 
 
 class Sampler:
@@ -60,9 +73,11 @@ class Sampler:
     def batch(self, step: int) -> Batch:
         """The whole batch of step number ``step``, from 0."""
         chosen = self.indices(step).repeat(self.views)
-        views, degrees = self.augmentation(self.data.images[chosen], generator(self.seed, _AUGMENTATION, step))
+        views, degrees, *weights = self.augmentation(
+            self.data.images[chosen], generator(self.seed, _AUGMENTATION, step)
+        )
         angles = None if self.data.angles is None else self.data.angles[chosen].to(degrees) + degrees
-        return Batch(views, self.data.labels[chosen], degrees, angles)
+        return Batch(views, self.data.labels[chosen], degrees, angles, *weights)
 
     def indices(self, step: int) -> Int[Tensor, " images"]:
         """The images of step number ``step``."""

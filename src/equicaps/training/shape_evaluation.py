@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from equicaps.data.shapes import Shapes
+from equicaps.data.padding import PaddedClouds
+from equicaps.data.shapes import POINTS, Shapes
 from equicaps.groups import SO3
 from equicaps.losses import true_poses
 from equicaps.metrics import (
@@ -27,11 +28,12 @@ class AnyRotation:
 
     Every shape is looked at twice, with other points of its surface and another rotation. The first view counts for the
     accuracies. The pose error is the angle between the predicted and the true rotation from one view to the other, of
-    shapes whose class is right in both; it needs no true pose.
+    shapes whose class is right in both; it needs no true pose. Clouds that have no other points are left out of it: the
+    rotation of one and the same cloud is exact, whatever was learned.
     """
 
     data: Shapes
-    points: int = 1024
+    points: int = POINTS
     seed: int = 0
     batch: int = 64
     confusion: bool = False
@@ -45,11 +47,13 @@ class AnyRotation:
         for view in range(2):
             generator = torch.Generator().manual_seed(2 * self.seed + view)
             rotation = SO3().random(len(data), generator=generator)
-            clouds = SO3().act(rotation.unsqueeze(1), data.surfaces.sample(self.points, generator))
-            outputs.append(CapsOutput.cat([answer(part) for part in clouds.split(self.batch)]))
+            clouds = PaddedClouds.of(data.surfaces.draw(self.points, generator))
+            clouds = clouds._replace(points=SO3().act(rotation.unsqueeze(1), clouds.points))
+            outputs.append(CapsOutput.cat([answer(*part) for part in clouds.split(self.batch)]))
             rotations.append(rotation)
         found, predictions = accuracy(outputs[0], data.labels), outputs[0].scores.argmax(-1)
         right = (predictions == data.labels) & (outputs[1].scores.argmax(-1) == data.labels)
+        right &= ~data.surfaces.whole(self.points)
         figures: dict[str, Any] = {
             "accuracy": found.scores,
             "agreement_accuracy": found.activations,

@@ -19,8 +19,8 @@ SHAPE_DEFAULTS = TrainConfig(
     intervals=Intervals(evaluations=10, evaluation_images=500),
 )
 """The settings of a training on shapes that nobody changes."""
-POINTS, STRETCH = 1024, 0.15
-"""How many points of a shape a view has, and how far it is stretched."""
+SHAPE_VIEWS = ShapeViews()
+"""The same for its views; shapes are tested with as many points."""
 
 
 def set_up_shapes(data: str, config: TrainConfig, *, watch: Watch | None = None) -> Setup:
@@ -37,14 +37,14 @@ def set_up_shapes(data: str, config: TrainConfig, *, watch: Watch | None = None)
     training, held_out = load_shape_splits(data, watch=watch)
     count = min(len(training) // 10, config.intervals.evaluation_images or len(training))
     rest, watched = training.hold_back(count)
-    evaluation: Evaluation = AnyRotation(held_out, POINTS, confusion=True)
+    evaluation: Evaluation = AnyRotation(held_out, SHAPE_VIEWS.points, confusion=True)
     enough = len(watched) >= FEWEST_WATCHED
     if enough:
         training, config = rest, config.changed({"intervals.evaluation_images": len(watched)})
-        evaluation = LookOnce(AnyRotation(watched, POINTS), evaluation)
+        evaluation = LookOnce(AnyRotation(watched, SHAPE_VIEWS.points), evaluation)
     else:
         config = config.changed({"intervals.evaluations": 1})
     config = config.changed({"model.num_classes": len(training.classes)})
     network = config.network()
     assert isinstance(network, PointCapsNet)
-    return Setup(config, training, ShapeViews(POINTS, STRETCH), network, evaluation, watched if enough else None)
+    return Setup(config, training, SHAPE_VIEWS, network, evaluation, watched if enough else None)

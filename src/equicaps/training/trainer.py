@@ -129,8 +129,8 @@ class Trainer:
     def begin(self) -> None:
         """Prepare the parameters of a new network with the first batch, see its ``calibrate``."""
         if isinstance(self.network, GroupCapsNet | PointCapsNet) and self.network.needs_calibration:
-            views = self.sampler.batch(0).views
-            self.network.calibrate(views.to(self.world.device, next(self.network.parameters()).dtype))
+            inputs, kind = self.sampler.batch(0).inputs, next(self.network.parameters()).dtype
+            self.network.calibrate(*(entry.to(self.world.device, kind) for entry in inputs))
             self.world.broadcast(list(self.network.parameters()))  # other machines may round differently
             if self.average is not None:
                 self.average.load_state_dict(self.network.state_dict())
@@ -174,15 +174,15 @@ class Trainer:
         whole = self.sampler.batch(self.step)
         batch = whole.part(world.rank, world.size, config.views)
         kind = next(self.network.parameters()).dtype
-        views, degrees = (entry.to(world.device, kind, non_blocking=True) for entry in (batch.views, batch.degrees))
+        degrees, *inputs = (entry.to(world.device, kind, non_blocking=True) for entry in (batch.degrees, *batch.inputs))
         labels = batch.labels.to(world.device, non_blocking=True)
         mixed = config.hardware.mixed_precision and world.device.type == "cuda"
         with torch.autocast("cuda", torch.bfloat16) if mixed else contextlib.nullcontext():
-            output: CapsOutput = self.network(views)
+            output: CapsOutput = self.network(*inputs)
         if mixed:
             output = output.map(torch.Tensor.float)
         progress = 0.0 if self.course is None else (self.course.position(self.step) + 1) / self.course.planned
-        loss = config.objective(output, views, labels, degrees, progress)
+        loss = config.objective(output, inputs[0], labels, degrees, progress)
         if batch.angles is not None and whole.known:
             angles = (batch.angles + UPRIGHT_POSE[config.image_model.mirror]).to(world.device, kind, non_blocking=True)
             share = max(whole.known, LEAST_SHARE)
