@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
-from equicaps.errors import DamagedFileError, EquicapsError, FileError, UsageError
+from equicaps.errors import DamagedFileError, EquicapsError, FileError, NotFoundError, UsageError
 
 LOCK = ".lock"
 CANNOT_LOCK = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS)
@@ -108,6 +108,16 @@ def without_repetition(paths: Sequence[Path], files: Callable[[Path], Iterator[P
                 yield file
             if repeats:
                 seen.add(file)
+
+
+def files_at(path: Path, wanted: Callable[[str], bool], otherwise: str) -> Iterator[Path]:
+    """A file itself, or the files with a wanted name in and below a folder; an error ``otherwise``."""
+    empty = True
+    for file in files_below(path, wanted) if path.is_dir() else [path]:
+        empty = False
+        yield file
+    if empty:
+        raise NotFoundError(otherwise)
 
 
 def files_below(folder: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
-from equicaps._files import files_below, without_repetition
+from equicaps._files import files_at, without_repetition
 from equicaps.data.modelnet10 import load_modelnet10
 from equicaps.data.reduced import Watch
 from equicaps.data.shape_files import SHAPE_SUFFIXES
@@ -90,12 +90,9 @@ def _shapes(path: Path) -> Iterator[Path]:
         raise NotFoundError(f"{path} does not exist; expected a shape or a folder of shapes.")
     if not path.is_dir() and not _is_shape(path.name):
         raise UsageError(f"{path} is not a shape, but the model takes shapes: files ending in {endings}.")
-    empty = True
-    for file in files_below(path, _is_shape) if path.is_dir() else [path]:
-        empty = False
-        yield file
-    if empty:
-        raise NotFoundError(f"{path} holds no shape, but the model takes shapes: files ending in {endings}.")
+    yield from files_at(
+        path, _is_shape, f"{path} holds no shape, but the model takes shapes: files ending in {endings}."
+    )
 
 
 def _is_hidden(path: Path, root: Path) -> bool:

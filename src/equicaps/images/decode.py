@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from equicaps._files import check_regular, files_below, without_repetition
+from equicaps._files import check_regular, files_at, without_repetition
 from equicaps.errors import DamagedFileError, MissingPackageError, NotFoundError, UsageError
 from equicaps.images.background import on_black_or_white
 from equicaps.images.resizing import rows_at_once
@@ -65,12 +65,8 @@ def is_image(name: str) -> bool:
 def _images(path: Path) -> Iterator[Path]:
     if not path.exists():
         raise NotFoundError(f"{path} does not exist; expected an image or a folder of images.")
-    empty = True
-    for file in files_below(path, is_image) if path.is_dir() else [path]:
-        empty = False
-        yield file
-    if empty:
-        raise NotFoundError(f"{path} holds no image; expected files ending in {', '.join(sorted(IMAGE_SUFFIXES))}.")
+    endings = ", ".join(sorted(IMAGE_SUFFIXES))
+    yield from files_at(path, is_image, f"{path} holds no image; expected files ending in {endings}.")
 
 
 class Header(NamedTuple):
