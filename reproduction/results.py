@@ -201,7 +201,7 @@ def finish_training(
 ) -> Record:
     """Train, or continue training, to the end; returns the training's record."""
     console.print(f"training {folder.name}", markup=False, highlight=False)
-    with TrainingBar(console) as bar:
+    with TrainingBar(console, kind="shape" if isinstance(data, Shapes) else "image") as bar:
         result = train(
             config, data, augmentation, folder=folder, evaluation=evaluation, validation=validation, resume=True,
             watch=bar,

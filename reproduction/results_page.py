@@ -113,7 +113,7 @@ def _plain_cnn(papers: Mapping[str, Measured]) -> str:
         return ""
     figures = ", ".join(f"{_number(one.value)} on {name}" for name, one in found.items())
     network = _network(next(iter(found.values())))
-    return f"A plain CNN with batch normalisation ({network}), trained on such views, reaches {figures}.\n"
+    return f"A plain CNN with batch normalisation ({network}), trained on views of the same kind, reaches {figures}.\n"
 
 
 def _repetitions(record: Record | None) -> str:
@@ -129,7 +129,10 @@ def _repetitions(record: Record | None) -> str:
             ("pose_error_mean", "°", "(pose error)"),
         )
     )  # fmt: skip
-    return f"The paper's network on rotated MNIST, {count} seeds: {parts}; every other figure is of one training."
+    return (
+        f"The paper's network on rotated MNIST, mean and standard deviation of {count} seeds: {parts}; every other "
+        "figure is of one training. Trainings behind rows one below the other may differ in length."
+    )
 
 
 def reproduction(records: Records) -> str:

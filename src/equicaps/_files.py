@@ -61,8 +61,10 @@ def check_regular(path: Path) -> None:
     Raises:
         DamagedFileError: it is a folder, pipe, socket or device.
     """
+    if path.is_dir():
+        raise DamagedFileError(f"{path} is a folder; name the files in it instead.")
     if path.exists() and not path.is_file():
-        raise DamagedFileError(f"{path} is refused: it is not a file but a folder, pipe or device.")
+        raise DamagedFileError(f"{path} is refused: it is not a file but a pipe, socket or device.")
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -34,6 +34,12 @@ def test_the_table_shows_both_outputs_and_the_convention(run, model_file, folder
         assert text in result.stdout
 
 
+@pytest.mark.parametrize(("model", "shown"), [("digits", True), ("digits-plain", False)])
+def test_the_table_says_what_the_error_of_an_angle_means(run, folder, model, shown):
+    result = run("predict", folder / "zero.png", "--model", model)
+    assert ("nine of ten" in result.stdout) == shown
+
+
 def test_ink_on_paper_is_read_inverted(run, folder, tmp_path):
     """By a model that knows a dark background only; the note is no part of the JSON."""
     pixels = np.asarray(open_image(folder / "zero.png"))

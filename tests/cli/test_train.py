@@ -57,6 +57,7 @@ def test_without_a_budget_the_training_plans_its_own(tmp_path, monkeypatch):
     assert "less if the validation" not in result.stderr  # there are none: of 20 images none is held back
     resumed = run("digits", "--resume", "--out", tmp_path)
     assert resumed.exit_code == 0, resumed.output
+    assert "continuing the training" in resumed.stderr
     assert "plan:" not in resumed.stderr
 
 
@@ -105,6 +106,7 @@ def test_a_folder_is_trained_at_its_own_size_however_it_is_written(write, option
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["config"]["model"]["image_size"] == 32
     assert "6 grey images in all, 8x8, unchanged" in result.stderr  # what was done to the images
+    assert ("contains no training yet" in result.stderr) == bool(options)
     assert "saw each of its 4 images about 2.0 times" in result.stderr
     assert load(cells.parent / "runs" / "cells-steerable_cnn").card.background == "dark"
 

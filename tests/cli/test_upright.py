@@ -42,7 +42,7 @@ def test_near_multiples_of_90_the_pixels_are_moved_and_nothing_else(run, model_f
     angle(degrees)
     result = run("upright", tmp_path / "a.png", "--out", tmp_path / "out", "--model", model_file)
     assert result.exit_code == 0, result.output
-    assert "1 of them without loss" in result.stdout
+    assert "1 of 1 images, 1 of them by whole quarter turns, which lose nothing; without" in result.stdout
     made = open_image(tmp_path / "out" / "a.png")
     assert made.mode == mode
     expected = np.rot90(np.asarray(original.convert("RGBA") if mode == "P" else original), -round(degrees / 90))
@@ -69,15 +69,22 @@ def test_at_other_angles_mode_and_size_stay(run, model_file, angle, tmp_path, mo
 def test_images_without_a_pose_are_counted_and_left_as_they_are(run, model_file, folder, angle, tmp_path):
     angle(None)
     result = run("upright", folder / "turned.png", "--out", tmp_path / "out", "--model", model_file)
-    assert "0 images upright" in result.stdout
-    assert "0 of them without loss; 1 without a pose, copied unchanged" in result.stdout
+    assert "0 of 1 images" in result.stdout
+    assert "without a pose and copied unchanged: 1;" in result.stdout
     np.testing.assert_array_equal(
         np.asarray(open_image(tmp_path / "out" / "turned.png")), np.asarray(open_image(folder / "turned.png"))
     )
     angle(90.0)
     result = run("upright", folder / "turned.png", "--out", tmp_path / "again", "--model", model_file)
-    assert "1 images upright" in result.stdout
-    assert "0 without a pose" in result.stdout
+    assert "1 of 1 images" in result.stdout
+    assert "without a pose and copied unchanged: 0;" in result.stdout
+
+
+@pytest.mark.parametrize(("options", "hint"), [((), True), (("--expand",), False)])
+def test_upright_says_how_to_keep_the_corners(run, model_file, folder, angle, tmp_path, options, hint):
+    angle(30.0)
+    result = run("upright", folder / "turned.png", "--out", tmp_path / "out", "--model", model_file, *options)
+    assert ("corners may be cut off, --expand keeps them" in result.stdout) == hint
 
 
 def test_quarter_turns_only_and_expand(run, model_file, angle, tmp_path, digit):

@@ -287,6 +287,12 @@ def truncated(folder):
         file.write_bytes(file.read_bytes()[:60])
 
 
+def text_and_truncated(folder):
+    (folder / "cat" / "3.png").write_text("no image")
+    truncated_file = folder / "dog" / "5.png"
+    truncated_file.write_bytes(truncated_file.read_bytes()[:60])
+
+
 def tiny_and_long(folder):
     save(folder / "dog" / "tiny.png", picture(50, (1, 1)))
     save(folder / "dog" / "long.png", picture(51, (30, 20_000)))
@@ -309,9 +315,21 @@ def listed(folder, *rows):
         (empty_class, UsageError, r"dog holds no image .*; add some or remove the folder"),
         (unreadable_class, DamagedFileError, r"(?s)10 of 20 images cannot be used.*dog/0\.png is not a readable image"),
         (truncated, DamagedFileError, r"(?s)2 of 20 .*them:\n  .*cat/3\.png is trunc.*\n  .*dog/5\.png is trunc"),
+        (
+            text_and_truncated,
+            DamagedFileError,
+            r"(?s)2 of 20 .*them:\n  .*cat/3\.png is not .*\n  .*dog/5\.png is trunc",
+        ),
         (lambda folder: listed(folder, "dog/30.png,dog"), UsageError, r"row 22: .*dog/30\.png is not a file"),
     ],
-    ids=["one class", "empty class", "unreadable class", "truncated files", "list with a missing file"],
+    ids=[
+        "one class",
+        "empty class",
+        "unreadable class",
+        "truncated files",
+        "text and a truncated file",
+        "list with a missing file",
+    ],
 )
 def test_bad_input_is_explained_and_nothing_is_written(folder, harm, error, message):
     given = harm(folder) or folder

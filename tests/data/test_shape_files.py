@@ -252,8 +252,8 @@ def test_pipes_folders_and_missing_files_are_refused(tmp_path, suffix):
     pipe, folder = tmp_path / f"pipe{suffix}", tmp_path / f"folder{suffix}"
     os.mkfifo(pipe)
     folder.mkdir()
-    for path in (pipe, folder):
-        with pytest.raises(DamagedFileError, match="it is not a file but a folder, pipe or device"):
+    for path, reason in ((pipe, "it is not a file but a pipe"), (folder, "is a folder; name the files in it")):
+        with pytest.raises(DamagedFileError, match=reason):
             read_shape(path)
     with pytest.raises(NotFoundError, match=f"nowhere{suffix} does not exist"):
         read_shape(tmp_path / f"nowhere{suffix}")

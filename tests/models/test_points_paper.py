@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from clouds import cloud, rotate, rotation
@@ -77,6 +79,22 @@ def test_degenerate_clouds_have_finite_gradients(count, dtype):
     (out.scores.sum() + out.poses.sum() + out.activations.sum()).backward()
     assert points.grad.isfinite().all()
     assert all(p.grad is None or p.grad.isfinite().all() for p in network.parameters())
+
+
+@torch.no_grad()
+def test_padding_does_not_count_in_calibration():
+    """Of 40 points, padded to 160, more than there are frames; the control is another cloud in place of the padding."""
+    torch.manual_seed(0)
+    points, more = cloud(4, 40, dtype=torch.float32), cloud(4, 120, dtype=torch.float32, seed=3)
+    network = PointsPaperNet(SMALL)
+    padded, other = copy.deepcopy(network), copy.deepcopy(network)
+    network.calibrate(points)
+    weights = torch.cat((torch.ones(4, 40), torch.zeros(4, 120)), 1)
+    padded.calibrate(torch.cat((points, torch.zeros(4, 120, 3)), 1), weights)
+    other.calibrate(torch.cat((points, more), 1))
+    torch.testing.assert_close(padded.state_dict(), network.state_dict(), rtol=1e-3, atol=1e-4)
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(other.state_dict(), network.state_dict(), rtol=1e-3, atol=1e-4)
 
 
 def test_every_parameter_learns():

@@ -26,8 +26,8 @@ MUTANTS = (
         ("data/test_folder.py",),
         (
             "size of the shorter sides",
-            "median_low(sorted(map(max, of_each(image_size",
-            "median_low(sorted(map(min, of_each(image_size",
+            "median_low(sorted(map(max, sizes",
+            "median_low(sorted(map(min, sizes",
         ),
     ),
     *mutants_of(

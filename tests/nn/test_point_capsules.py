@@ -1,3 +1,4 @@
+import copy
 import math
 
 import pytest
@@ -144,6 +145,24 @@ def test_calibration_spreads_activations(dtype):
     assert torch.equal(
         linear.calibrate(points, capsules, centres).activations, linear(points, capsules, centres).activations
     )
+
+
+def test_centres_of_weight_0_neither_count_in_calibration_nor_are_active(dtype):
+    """The control is that the same centres count if they have a weight."""
+    points, capsules, centres = sample(dtype)
+    torch.manual_seed(0)
+    layer = build(dtype, kernel=TransformMLP(8, spread=1.5))
+    padded, without = copy.deepcopy(layer), copy.deepcopy(layer)
+    counts = torch.ones_like(centres[..., 0])
+    counts[:, 3:] = 0
+    found = padded.calibrate(points, capsules, centres, None, counts)
+    expected = without.calibrate(points, capsules, centres[:, :3])
+    layer.calibrate(points, capsules, centres)
+    torch.testing.assert_close(found.activations[:, :3], expected.activations)
+    assert (found.activations[:, 3:] == 0).all()
+    torch.testing.assert_close(padded.sigma.alpha, without.sigma.alpha)
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(layer.sigma.alpha, without.sigma.alpha)
 
 
 def test_votes_and_weights_have_one_order():

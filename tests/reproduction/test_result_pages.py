@@ -96,7 +96,7 @@ def test_the_readme_says_whose_figures_they_are(checkout):
     assert "145k + 90k parameters in the paper and 231k here, of which the capsules alone have 140k" in text
     assert "ours has 158k (`steerable`) and, for capsules only, 263k (`steerable_capsules`)" in text
     assert "MNIST-rot and affNIST are *regenerated*" in text
-    assert "A plain CNN with batch normalisation (`plain_cnn`, 91k parameters), trained on such views, reaches " in text
+    assert "A plain CNN with batch normalisation (`plain_cnn`, 91k parameters), trained on views of the same" in text
     assert " on rotated MNIST, 33.33 % on MNIST-rot, " in text
 
 
@@ -106,7 +106,7 @@ def test_repetitions_are_shown_with_their_spread(checkout):
         change(checkout, "paper", lambda c, n=name, a=accuracy: c["trainings"][n].update(accuracy=a))
     write()
     text = (checkout / "README.md").read_text()
-    assert "3 seeds: 98.50 % ± 0.50 (whole)" in text
+    assert "mean and standard deviation of 3 seeds: 98.50 % ± 0.50 (whole)" in text
     assert "| rotated MNIST, whole network | 98.42 % | 98.50 % ± 0.50 |" in text
     change(checkout, "paper", lambda c: c["trainings"].update(dict.fromkeys(paper.SEEDS[1:])))
     write()

@@ -21,5 +21,6 @@ def test_a_log_that_was_removed_is_begun_anew(tmp_path):
     log = CsvLog(path, 0)
     log.add({"step": 1, "accuracy": 10.0})
     path.unlink()
-    log.add({"step": 2, "accuracy": 20.0, "pose_error": 3.5})
-    assert path.read_text() == "step,accuracy,pose_error\n2,20.0,3.5\n"
+    log.add({"step": 2, "accuracy": 20.0})
+    log.add({"step": 3, "accuracy": 30.0, "pose_error": 3.5})
+    assert path.read_text() == "step,accuracy,pose_error\n2,20.0,\n3,30.0,3.5\n"

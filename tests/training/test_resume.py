@@ -328,7 +328,7 @@ def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path, name)
     (tmp_path / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / name)
     (tmp_path / "previous.safetensors").unlink(missing_ok=True)
-    with pytest.raises(DamagedFileError, match=f"{name} is refused: it is not a file but a folder, pipe or device"):
+    with pytest.raises(DamagedFileError, match=f"{name} is refused: it is not a file but a pipe, socket or device"):
         train(config(steps=4), digits(), ROTATED, folder=tmp_path, resume=True)
 
 

@@ -22,6 +22,10 @@ from equicaps.inference import Answer, PointModel, load
 from equicaps.inference.model import WORKERS
 from equicaps.inference.prediction import format_angle
 
+ERRORS = (
+    "± is how closely nine of ten angles follow when an image is rotated; it does not say how upright the object was."
+)
+
 
 def predict(
     images: list[str],
@@ -39,7 +43,9 @@ def predict(
     if out is not None:
         with settings_reported(console):
             if save is not None:
-                raise UsageError("--save draws a picture of every image, and --out is for many: choose one.")
+                raise UsageError(
+                    "--save draws a picture of every image, and --out is for large numbers of files: choose one."
+                )
             request = Request(images, out, workers, engine, address, force)
             trained = load(model)
             if isinstance(trained, PointModel):
@@ -84,7 +90,9 @@ def predict(
 
 
 def _show(rows: list[tuple[Path, Answer]], convention: str) -> None:
-    table = Table("image", "class", "confidence", "angle", "by agreement", caption=convention, caption_justify="left")
+    errors = any(answer.angle_error is not None for _, answer in rows)
+    caption = f"{convention} {ERRORS}" if errors else convention
+    table = Table("image", "class", "confidence", "angle", "by agreement", caption=caption, caption_justify="left")
     for column in table.columns[2:4]:
         column.justify = "right"
     table.columns[0].overflow = "fold"

@@ -123,6 +123,12 @@ def train(
             setup = set_up_shapes(data, config, watch=watch)
         else:
             setup = set_up(data, config, balance=balance, angles=angles, watch=watch)
+    if resume:
+        begun = has_checkpoint(out)
+        say(
+            console,
+            f"continuing the training in {out}" if begun else f"{out} contains no training yet: a new one begins",
+        )
     _describe(console, setup, out, size)
     watched = isinstance(setup.evaluation, LookOnce)
     describe_later = partial(describe_plan, budget=setup.config.budget, watched=watched, kind=kind)

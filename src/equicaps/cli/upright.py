@@ -91,17 +91,19 @@ def upright(
         drawn = str(sheet) if pairs else None
         show_json(document(trained.card, "images", _entries(done), failures, contact_sheet=drawn))
     elif done:
-        _show(done, out, sheet)
+        _show(done, out, sheet, expand=expand)
     note_inverted(console, trained, sum(entry.answer.inverted for entry in done), len(done))
     failures_reported(console, failures)
 
 
-def _show(done: list[Rotated], out: Path, sheet: Path) -> None:
+def _show(done: list[Rotated], out: Path, sheet: Path, *, expand: bool) -> None:
     upright = [entry for entry in done if entry.answer.angle is not None]
+    lossless = sum(entry.lossless for entry in upright)
+    cut = "" if expand or lossless == len(upright) else "; corners may be cut off, --expand keeps them"
     typer.echo(
-        f"{len(upright)} images upright in {printable(str(out))}, {sum(entry.lossless for entry in upright)} of them "
-        f"without loss; {len(done) - len(upright)} without a pose, copied unchanged; before and after: "
-        f"{printable(str(sheet))}"
+        f"rotated upright into {printable(str(out))}: {len(upright)} of {len(done)} images, {lossless} of them by "
+        f"whole quarter turns, which lose nothing{cut}; without a pose and copied unchanged: "
+        f"{len(done) - len(upright)}; before and after: {printable(str(sheet))}"
     )
 
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import torch
 
 from equicaps.data.angles import Angles, angles_of_splits, merge_angles, read_angles
-from equicaps.data.damaged import of_each
+from equicaps.data.damaged import or_error, refuse
 from equicaps.data.dataset import Dataset
 from equicaps.data.division import (
     TEST_FRACTION,
@@ -21,7 +21,7 @@ from equicaps.data.division import (
 )
 from equicaps.data.reduced import Side, Watch, reduced
 from equicaps.data.table import read_table
-from equicaps.errors import NotFoundError, UsageError
+from equicaps.errors import EquicapsError, NotFoundError, UsageError
 from equicaps.images.background import background_of
 
 
@@ -142,10 +142,14 @@ def is_table(path: Path) -> bool:
 
 
 def _median_side(files: Sequence[Path]) -> int:
-    """The median of the longer sides, by the headers."""
+    """The median of the longer sides, by the headers; damaged files are named later, together with all others."""
     from equicaps.images.decode import image_size
 
-    return median_low(sorted(map(max, of_each(image_size, files))))
+    found = [or_error(image_size, file) for file in files]
+    sizes = [size for size in found if not isinstance(size, EquicapsError)]
+    if not sizes:
+        refuse([size for size in found if isinstance(size, EquicapsError)], of=len(files))
+    return median_low(sorted(map(max, sizes)))
 
 
 def _note(sizes: Sequence[tuple[int, int]], side: int, channels: int) -> str:

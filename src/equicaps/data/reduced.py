@@ -26,7 +26,7 @@ from torch import Tensor
 
 from equicaps._cache import cache_folder
 from equicaps._files import lock_folder, written
-from equicaps.data.damaged import of_each, or_error, refuse
+from equicaps.data.damaged import or_error, refuse
 from equicaps.errors import EquicapsError, FileError
 from equicaps.images.ahead import PIXELS, Room, ahead
 from equicaps.images.background import brightness
@@ -122,7 +122,12 @@ def _code() -> str:
 def _write(path: Path, files: Sequence[Path], to: Side, description: dict[str, Any], watch: Watch | None) -> None:
     from equicaps.images.decode import Header, image_header
 
-    headers = of_each(image_header, files)
+    found = [(file, or_error(image_header, file)) for file in files]
+    whole = [(file, header) for file, header in found if isinstance(header, Header)]
+    damaged = [header for _, header in found if isinstance(header, EquicapsError)]
+    if not whole:
+        refuse(damaged, of=len(files))
+    headers = [header for _, header in whole]
     kind = np.dtype(np.uint16 if any(header.deep for header in headers) else np.uint8)
     shape = (len(files), to.channels or max(header.channels for header in headers), to.size, to.size)
     _check_space(path.parent, int(np.prod(shape, dtype=np.int64)) * kind.itemsize)
@@ -133,9 +138,9 @@ def _write(path: Path, files: Sequence[Path], to: Side, description: dict[str, A
         prepare = partial(_prepared, file, to, shape[1], kind)
         return or_error(partial(room.run, header.width * header.height), prepare)
 
-    channels, brightnesses, checksum, damaged = 1, [], 0, []
+    channels, brightnesses, checksum = 1, [], 0
     with written(path) as stored:
-        images = ahead(read, zip(files, headers, strict=True), workers=WORKERS, limit=2 * WORKERS)
+        images = ahead(read, whole, workers=WORKERS, limit=2 * WORKERS)
         for number, image in enumerate(images, 1):
             if watch:
                 watch(number, len(files))

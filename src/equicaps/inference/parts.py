@@ -46,7 +46,7 @@ class Parts:
                 for name in files:
                     file.write(json.dumps(name).encode() + b"\n")
                     total += 1
-            fresh = not manifest.exists()
+            fresh = not (manifest.exists() and (self.folder / FILES).exists())
             differences = [] if fresh else self._differences(settings, listed)
             if differences and not force:
                 raise UsageError(

@@ -116,7 +116,8 @@ class PointModel(nn.Module):
     def upright(self, clouds: Clouds, *, batch_size: int = BATCH) -> list[Float[Tensor, "_ 3"]]:
         """The points of each cloud, rotated back about their centroid by the predicted rotation.
 
-        Without a pose a cloud is not rotated. A cloud and its rotations give the same result, up to rounding.
+        Without a pose a cloud is not rotated. A cloud and its rotations about any point give the same result, up to
+        rounding and to a translation: the centroid stays where it was.
         """
         found = read_clouds(clouds, self.card.points)
         rotations = self.interpret(self._outputs(found, batch_size)).rotations

@@ -127,8 +127,7 @@ class PointsPaperNet(nn.Module):
     def _capsules(self, levels: list[Level]) -> list[PointPoses]:
         current, after = self.frames(*levels[0], levels[1].points), []
         for layer, here, there in zip(self.layers, levels[1:], levels[2:], strict=False):
-            poses, activations = layer(here.points, current, there.points, here.weights)
-            current = PointPoses(poses, torch.where(there.weights.unsqueeze(-1) > 0, activations, 0))  # none of padding
+            current = layer(here.points, current, there.points, here.weights, there.weights)
             after.append(current)
         return after
 
@@ -139,7 +138,7 @@ class PointsPaperNet(nn.Module):
         current = self.frames(*levels[0], levels[1].points)
         for layer, here, there in zip(self.layers, levels[1:], levels[2:], strict=False):
             assert isinstance(layer, PointCapsules)
-            current = layer.calibrate(here.points, current, there.points, here.weights, spread=SPREAD)
+            current = layer.calibrate(here.points, current, there.points, here.weights, there.weights, spread=SPREAD)
 
     def forward(
         self, points: Float[Tensor, "batch n 3"], weights: Float[Tensor, "batch n"] | None = None

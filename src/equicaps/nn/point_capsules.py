@@ -92,9 +92,15 @@ class PointCapsules(nn.Module):
         capsules: PointPoses,
         centres: Float[Tensor, "batch i 3"],
         weights: Float[Tensor, "batch n"] | None = None,
+        centre_weights: Float[Tensor, "batch i"] | None = None,
     ) -> PointPoses:
-        """Capsules at the points of a cloud to capsules at ``centres``; points of weight 0 are only padding."""
+        """Capsules at the points of a cloud to capsules at ``centres``.
+
+        Points and centres of weight 0 are only padding: those do not vote, these have no activation.
+        """
         poses, activations, _ = self.routing(points, capsules, centres, weights)
+        if centre_weights is not None:
+            activations = torch.where(centre_weights.unsqueeze(-1) > 0, activations, 0)
         return PointPoses(poses, activations)
 
     def routing(
@@ -128,16 +134,17 @@ class PointCapsules(nn.Module):
         capsules: PointPoses,
         centres: Float[Tensor, "batch i 3"],
         weights: Float[Tensor, "batch n"] | None = None,
+        centre_weights: Float[Tensor, "batch i"] | None = None,
         *,
         spread: float = 1.5,
     ) -> PointPoses:
         """Set the parameters of a sigmoid σ such that activations spread around ½; returns those for this input.
 
-        As in :meth:`SpatialCapsules2d.calibrate`.
+        As in :meth:`SpatialCapsules2d.calibrate`. Centres of weight 0 do not count.
         """
-        out = self(points, capsules, centres, weights)
+        out = self(points, capsules, centres, weights, centre_weights)
         changed = self.trained_sigma.calibrate(out.activations[self.group.presence(out.poses) == 1], spread)
-        return self(points, capsules, centres, weights) if changed else out
+        return self(points, capsules, centres, weights, centre_weights) if changed else out
 
     def _check(self, points: Tensor, capsules: PointPoses) -> None:
         where, (poses, activations) = "PointCapsules", capsules

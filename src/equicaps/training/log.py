@@ -62,7 +62,8 @@ class CsvLog:
 
     def add(self, row: Mapping[str, Number]) -> None:
         """Append a row; if it has a figure that no row had before, all rows get a column for it."""
-        if new := [name for name in row if name not in self._names]:
+        new = [name for name in row if name not in self._names]
+        if new or not self.path.exists():
             before = _rows_until(int(row["step"]), self.path) if self.path.exists() else []
             self._write([*self._names, *new], before)
         try:
