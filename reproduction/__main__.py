@@ -113,13 +113,17 @@ def validate(
     rate: Annotated[float | None, typer.Option(help="The peak learning rate.")] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed.")] = None,
     shift: Annotated[float | None, typer.Option(help="Shift the views by up to so many pixels.")] = None,
+    stretch: Annotated[
+        float | None, typer.Option(help="Scale each axis of the views by up to so much, as 0.1 for a tenth.")
+    ] = None,
     reconstruction: Annotated[float | None, typer.Option(help="The weight of the reconstruction loss.")] = None,
     folder: Folder = None,
 ) -> None:
     """Choose settings: train, and measure on validation images that are not trained on. No test image is read."""
     console = _start()
     results = Results(folder or _default(quick=False), console=console)
-    given = {"steps": steps, "rate": rate, "seed": seed, "shift": shift, "reconstruction": reconstruction}
+    given = {"steps": steps, "rate": rate, "seed": seed, "shift": shift, "stretch": stretch}
+    given["reconstruction"] = reconstruction
     with reported(console):
         _check_names(names, TRAININGS)
         for name in names:

@@ -93,7 +93,7 @@ class Results:
     def validate(self, name: str, changes: dict[str, Any]) -> Record:
         """Train with other settings, and measure on images that are not trained on; no test image is read.
 
-        ``changes`` are attributes of the training, or the ``shift`` of its augmentation.
+        ``changes`` are attributes of the training, the ``shift`` of its views, or how far they ``stretch``.
 
         Returns the record, ``validation/NAME-CHANGES.json``, which is only read if it exists.
         """
@@ -102,13 +102,13 @@ class Results:
         if path.exists():
             found: Record = json.loads(path.read_text())
             return found
-        training = replace(TRAININGS[name], **{key: value for key, value in changes.items() if key != "shift"})
+        settings = {key: value for key, value in changes.items() if key not in ("shift", "stretch")}
+        training = replace(TRAININGS[name], **settings)
         protocol = self._protocols[training.protocol]
-        augmentation = training.augmentation or protocol.augmentation
         record = finish_training(
             training.config(quick=self.quick),
             (protocol.selection or protocol.training)(),
-            replace(augmentation, shift=changes.get("shift", augmentation.shift)),
+            changed_views(training.augmentation or protocol.augmentation, **changes),
             protocol.validation(),
             self.unfinished(f"validation-{label}"),
             self.console,
@@ -188,6 +188,15 @@ class Results:
 
     def _path(self, name: str) -> Path:
         return self.folder / "runs" / f"{name}.json"
+
+
+def changed_views(
+    augmentation: Augmentation, *, shift: float | None = None, stretch: float | None = None, **_: Any
+) -> Augmentation:
+    """The augmentation with another shift, or whose views are scaled by up to ``1 ± stretch`` along each axis."""
+    if shift is not None:
+        augmentation = replace(augmentation, shift=shift)
+    return augmentation if stretch is None else replace(augmentation, scale=(1 - stretch, 1 + stretch))
 
 
 def finish_training(

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from equicaps.data import Dataset, embedded_digits
+from equicaps.images import ROTATED
 from equicaps.training import AnyAngle
 from reproduction import ledger, protocols, results
 from reproduction.protocols import PROTOCOLS
@@ -69,11 +70,20 @@ def test_settings_are_chosen_without_the_test_images(tmp_path, small, monkeypatc
     assert ledger.looks(tmp_path) == []
 
 
-@pytest.mark.parametrize("shift", [0.5, 2.0])
-def test_settings_are_chosen_among_shifts_of_the_views(tmp_path, small, shift):
-    record = Results(tmp_path).validate(NAME, {"shift": shift, "rate": 1e-3})
-    assert f"shift={shift}," in record["augmentation"]
-    assert (tmp_path / "validation" / f"{NAME}-rate=0.001-shift={shift}.json").exists()
+@pytest.mark.parametrize(
+    ("change", "described"),
+    [({"shift": 0.5}, "shift=0.5,"), ({"shift": 2.0}, "shift=2.0,"), ({"stretch": 0.25}, "scale=(0.75, 1.25),")],
+)
+def test_settings_are_chosen_among_other_views(tmp_path, small, change, described):
+    record = Results(tmp_path).validate(NAME, {"rate": 1e-3} | change)
+    assert described in record["augmentation"]
+    ((key, value),) = change.items()
+    assert (tmp_path / "validation" / f"{NAME}-rate=0.001-{key}={value}.json").exists()
+
+
+def test_views_change_only_in_what_is_named():
+    assert results.changed_views(ROTATED, rate=1.0) == ROTATED
+    assert results.changed_views(ROTATED, stretch=0.5) == replace(ROTATED, scale=(0.5, 1.5))
 
 
 def test_no_quick_run_is_written_down(quick):
