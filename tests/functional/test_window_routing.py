@@ -11,6 +11,8 @@ from equicaps.functional import (
     Linear,
     Sigmoid,
     Softmax,
+    compiled,
+    fused_routing,
     route,
     route_windows,
     window_activations,
@@ -131,6 +133,29 @@ def test_fast_implementations_know_the_floor_of_the_group(fused, floor, monkeypa
         with torch.no_grad():
             found, other = (route_windows(g, *case, sigma=sigma) for g in (group, SO2()))
         assert (found.poses - other.poses).abs().max() > 1e-3
+
+
+@needs_kernel
+def test_the_fused_kernel_sums_the_derivatives_of_sigma_in_float64():
+    """Over 4,600 windows, what is left is the rounding of the result; sums in float32 are off by ten times as much."""
+    generator, capsules = sample(TransformMLP(), (16, 16), torch.float32, side=96)
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        sigma, given = trained(Sigmoid(6.0, 3.0), dtype), Capsules(*(tensor.to(dtype) for tensor in capsules))
+        outputs = route_windows(SO2(), generator.to(dtype), given, sigma=sigma).activations.sum()
+        found.append(torch.stack(torch.autograd.grad(outputs, [sigma.alpha, sigma.beta])).double())
+    torch.testing.assert_close(*found, rtol=3e-7, atol=0)
+
+
+@needs_kernel
+@pytest.mark.skipif("avx2" not in compiled._cpu().split(), reason="this CPU has no AVX2")
+def test_the_kernel_for_cpus_with_avx2_equals_the_plain_implementation(monkeypatch):
+    monkeypatch.setattr(compiled, "_LANES", {"avx2": 8})
+    narrow = library.__wrapped__("fused_routing")
+    assert narrow.lanes() == 8
+    monkeypatch.setattr(fused_routing, "library", lambda name: narrow)
+    case, sigma = sample(TransformMLP(), (16, 32), torch.float32), trained(Sigmoid(3.0, 1.5), torch.float32)
+    compare(SO2(), *case, sigma, FLOAT32, iterations=2, agreement="mean")
 
 
 @needs_kernel

@@ -322,6 +322,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "STORE(r0 + i * width, ALL(0)); STORE(r0 + half + i * width, ALL(0));",
             "",
         ),
+        ("sums of sigma in float32", "*sum += value[i];", "*sum = (float)(*sum + value[i]);"),
     ),
     *mutants_of(
         "src/equicaps/functional/fused_splines.c",
@@ -385,6 +386,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ("functional/test_point_choice.py",),
         ("choice without fading", "smooth_step((best[:, :count] - cut) / rim)", "torch.ones_like(best[:, :count])"),
         ("padding chosen", "scores = weights * (1", "scores = (1"),
+    ),
+    *mutants_of(
+        "src/equicaps/functional/compiled.py",
+        ("functional/test_compiled.py",),
+        ("libraries are not checked", "return content[-_SEAL:] == _seal(content[:-_SEAL], key)", "return True"),
+        ("mode by the umask", "built.chmod(0o700)", "built.chmod(0o775)"),
     ),
     *mutants_of(
         "src/equicaps/functional/local_moments.c",

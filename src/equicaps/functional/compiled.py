@@ -2,7 +2,8 @@
 
 Nothing is compiled at installation. Without a compiler, or where anything goes wrong, there is no library, one line in
 the log says so, and the callers use their implementation in torch. A library is kept under a key of its source, its
-flags, the compiler and the CPU, and answers with that key when it is loaded, so that a stale one is never used.
+flags, the compiler and the CPU, and ends with a seal, a checksum of that key and of all bytes before it: a stale, cut
+or damaged one is not loaded, which could end the program, but compiled again.
 """
 
 import ctypes
@@ -27,6 +28,7 @@ _FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-shar
 _LANES = {"avx512f": 16, "avx2": 8}
 """Instruction set -> floats in a vector; the best that the CPU has. Fused multiply-add comes with both."""
 _SHARED = "vectors.h"
+_SEAL = hashlib.sha256().digest_size
 _TIMEOUT = 120.0  # seconds
 
 
@@ -69,30 +71,41 @@ def _load(name: str) -> ctypes.CDLL:
     folder = cache_folder() / "kernels"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{name}-{key}.so"
-    if not _is_ours(path):
+    if not _is_intact(path, key):
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             built = Path(scratch) / path.name
             for file, source in sources.items():
                 (Path(scratch) / file).write_bytes(source)
             subprocess.run(
-                [compiler, *flags, f'-DKEY="{key}"', "-o", str(built), str(Path(scratch) / f"{name}.c"), "-lm"],
+                [compiler, *flags, "-o", str(built), str(Path(scratch) / f"{name}.c"), "-lm"],
                 capture_output=True, text=True, timeout=_TIMEOUT, check=True,
             )  # fmt: skip
+            with open(built, "r+b") as file:
+                seal = _seal(file.read(), key)
+                file.write(seal)
+                file.flush()
+                os.fsync(file.fileno())
+            built.chmod(0o700)  # whatever the umask
             os.replace(built, path)
-    loaded = ctypes.CDLL(str(path))
-    loaded.key.restype = ctypes.c_char_p
-    if loaded.key() != key.encode():
-        path.unlink()
-        raise LookupError(f"{path} was not what its name says and has been removed; the next program compiles it again")
-    return loaded
+        if not _is_intact(path, key):
+            path.unlink(missing_ok=True)
+            raise LookupError(f"{path} changed while it was made and has been removed; the next program makes it again")
+    return ctypes.CDLL(str(path))
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether the file is there and nobody else could have written it."""
-    if not path.exists():
+def _is_intact(path: Path, key: str) -> bool:
+    """Whether the file is there, nobody else could have written it, and its bytes are those that were made."""
+    if not path.is_file():
         return False
     status = path.stat()
-    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
+        return False
+    content = path.read_bytes()
+    return content[-_SEAL:] == _seal(content[:-_SEAL], key)
+
+
+def _seal(content: bytes, key: str) -> bytes:
+    return hashlib.sha256(key.encode() + content).digest()
 
 
 def _cpu() -> str:

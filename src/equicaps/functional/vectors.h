@@ -7,11 +7,7 @@
 #ifndef LANES
 #define LANES 8
 #endif
-#ifndef KEY
-#define KEY "unknown"
-#endif
 
-const char *key(void) { return KEY; } /* of the build: a library that does not answer with the right one is not used */
 int lanes(void) { return LANES; }
 
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
