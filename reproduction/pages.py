@@ -5,7 +5,7 @@ from pathlib import Path
 
 from equicaps._files import write_bytes
 from equicaps.errors import UsageError
-from reproduction import galaxies_page, results_page, space_page, strangers_page
+from reproduction import galaxies_page, ledger, paper_page, results_page, space_page, strangers_page
 from reproduction.markdown import filled
 from reproduction.results import Record
 
@@ -46,8 +46,10 @@ def _written(root: Path) -> dict[Path, str]:
         root / GUARANTEES: filled(root / GUARANTEES, {"results": results_page.guarantees(records)}),
     }
     if (root / REPRODUCTION).exists():
-        table = {"results": results_page.reproduction(records)}
-        pages[root / REPRODUCTION] = filled(root / REPRODUCTION, table)
+        tables = {"results": results_page.reproduction(records), "looks": paper_page.looks(ledger.looks(results))}
+        if (speed := _read(results / "paper_speed.json")) is not None:
+            tables["speed"] = paper_page.speed(speed)
+        pages[root / REPRODUCTION] = filled(root / REPRODUCTION, tables)
     if galaxies is not None:
         pages[root / GALAXIES] = filled(root / GALAXIES, galaxies_page.tables(galaxies))
     if (strangers := _read(results / "strangers.json")) is not None:
