@@ -5,14 +5,15 @@ stranger_sets.py; needs EQUICAPS_DATA) and seed there are three rows:
 
 - `equicaps`: the command `equicaps train FOLDER --seed S`, which decides everything else;
 - `CNN`: six convolutions with batch norm and about as many parameters, trained on rotated views of the same training
-  images, at the same size, for as many CPU-minutes; its learning rate is the best of three on the validation images,
-  in trainings of a third of that time with the first seed;
+  images, at the same size, for as many CPU-minutes; its learning rate is the best of four on the validation images,
+  each at eight angles, in trainings of a third of that time with the first seed;
 - `CNN, 8 views`: the same network, whose scores are averaged over eight rotations of each test image.
 
-The test images are rotated by seeded random angles and looked at once by each network. The columns are the accuracy and
-the mean of the accuracies of all classes, in percent with 95 % intervals over images, the predictions that a quarter
-turn changes (three of each image), and for equicaps the share of angles that are within their stated error when an
-image is rotated. Rows that are in the file already are not measured again.
+The test images are rotated by random angles, seeded by the seed of the row, and looked at once by each network; the
+file lists every look. The columns are the accuracy and the mean of the accuracies of all classes, in percent with 95 %
+intervals over images, the predictions that a quarter turn changes (three of each image), and for equicaps the share of
+angles that are within their stated error when an image is rotated and, where the test images are upright, the error of
+the angles. Rows that are in the file already are not measured again.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from torch import Tensor, nn
 
 from equicaps.data import Dataset
 from equicaps.images import Augmentation, rotate
-from equicaps.inference import load_image_model
+from equicaps.inference import PoseModel, load_image_model
 from equicaps.inference.angle_error import coverage
 from equicaps.losses import Objective
 from equicaps.metrics import balanced_accuracy, wilson_interval
@@ -42,8 +44,13 @@ from equicaps.training.checkpoint import saved_config
 from equicaps.training.log import provenance
 from equicaps.training.setup import Setup, set_up
 
-RATES, TRIAL = (1e-3, 3e-3, 1e-2), 1 / 3
+RATES, TRIAL = (3e-4, 1e-3, 3e-3, 1e-2), 1 / 3
 BATCH = 250
+VALIDATION_VIEWS = 8
+RESAMPLES = 1000
+"""For the interval of the mean over classes."""
+UPRIGHT = ("paper",)
+"""Sets whose test images are upright, so that their angles are known."""
 
 
 class CNN(nn.Module):
@@ -85,12 +92,17 @@ class Test:
 
     images: Tensor
     labels: Tensor
+    degrees: Tensor
 
     @classmethod
-    def of(cls, data: Dataset, size: int) -> "Test":
-        degrees = 360 * torch.rand(len(data), generator=torch.Generator().manual_seed(0))
-        parts = zip(data.images.split(BATCH), degrees.split(BATCH), strict=True)
-        return cls(torch.cat([rotate(images, angles, size) for images, angles in parts]), data.labels)
+    def of(cls, data: Dataset, size: int, *, seed: int = 0, views: int = 1) -> "Test":
+        degrees = 360 * torch.rand(views, len(data), generator=torch.Generator().manual_seed(seed))
+        rotated = [
+            rotate(images, angles, size)
+            for of_view in degrees
+            for images, angles in zip(data.images.split(BATCH), of_view.split(BATCH), strict=True)
+        ]
+        return cls(torch.cat(rotated), data.labels.repeat(views), degrees.flatten())
 
     def figures(self, network: nn.Module, views: int = 1) -> dict[str, Any]:
         """Accuracies with intervals, and how many predictions quarter turns change."""
@@ -104,9 +116,30 @@ class Test:
             "accuracy": 100 * right / len(answers),
             "accuracy_interval": wilson_interval(right, len(answers)),
             "balanced_accuracy": balanced_accuracy(answers, self.labels),
+            "balanced_accuracy_interval": balanced_interval(answers, self.labels),
             "changed_by_quarter_turns": changed,
             "test_images": len(answers),
         }
+
+    def angle_error(self, model: PoseModel) -> dict[str, float]:
+        """How far predicted angles are from those by which upright images were rotated, where the class is right."""
+        found = model.predict(self.images)
+        period = torch.full_like(self.degrees, 360.0) if found.period is None else found.period.to(self.degrees)
+        error = period / 2 - (period / 2 - (found.angles - self.degrees) % period).abs()
+        known = (found.labels == self.labels) & ~error.isnan()
+        return {"angle_error_median": error[known].median().item(), "angles_known": int(known.sum())}
+
+
+def balanced_interval(answers: Tensor, labels: Tensor) -> tuple[float, float]:
+    """The 95 % interval of the mean over classes, from images drawn again with replacement, class by class."""
+    generator = torch.Generator().manual_seed(0)
+    right = (answers == labels).double()
+    means = []
+    for label in labels.unique():
+        own = right[labels == label]
+        means.append(own[torch.randint(len(own), (RESAMPLES, len(own)), generator=generator)].mean(1))
+    low, high = (100 * torch.stack(means).mean(0)).quantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
+    return low, high
 
 
 @torch.no_grad()
@@ -142,12 +175,12 @@ def rival(setup: Setup, seed: int, rate: float, minutes: float, out: Path) -> tu
     augmentation = Augmentation(model.image_size, rotation=180.0)
     train(config, setup.data, augmentation, folder=out, network=network, resume=True)
     watched = setup.validation or setup.data.some(500)
-    check = Test.of(watched, model.image_size)
+    check = Test.of(watched, model.image_size, views=VALIDATION_VIEWS)
     return network, check.figures(network)["balanced_accuracy"]
 
 
-def measure(name: str, seed: int, folder: Path, rows: dict[str, Any]) -> None:
-    """Add the rows of one set and seed."""
+def measure(name: str, seed: int, folder: Path, rows: dict[str, Any], looks: list[dict[str, Any]]) -> None:
+    """Add the rows of one set and seed, and the look at its test images."""
     data = write_set(name, folder / "sets")
     out = folder / "runs" / name / f"equicaps-{seed}"
     ours(data, seed, out)
@@ -158,12 +191,14 @@ def measure(name: str, seed: int, folder: Path, rows: dict[str, Any]) -> None:
     minutes = result["cpu_seconds"] / 60
     size = config.model.image_size
     held_out = setup.evaluation.test.data if hasattr(setup.evaluation, "test") else setup.evaluation.data
-    test, model = Test.of(held_out, size), load_image_model(out)
+    test, model = Test.of(held_out, size, seed=seed), load_image_model(out)
     row = {"set": name, "seed": seed, "size": size, "training_images": len(setup.data), "cpu_minutes": minutes}
     row["commit"] = provenance()["commit"]
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    looks.append({"when": now, "commit": row["commit"], "set": name, "seed": seed})
     rows[f"{name}, equicaps, {seed}"] = {
         **row, "network": "equicaps", "parameters": parameters(model.network), **test.figures(model.network),
-        **(coverage(model, held_out.images[:]) or {}),
+        **(coverage(model, held_out.images[:]) or {}), **(test.angle_error(model) if name in UPRIGHT else {}),
     }  # fmt: skip
     tried = rows.setdefault(f"{name}, rates", {})
     for rate in RATES:
@@ -202,12 +237,13 @@ def main() -> None:
     torch.set_num_threads(1)
     path = arguments.json
     content = json.loads(path.read_text()) if path and path.exists() else {**provenance(), "rows": {}}
+    looks = content.setdefault("looks", [])
     for seed in range(arguments.seeds):
         for name in arguments.sets:
             if f"{name}, CNN, 8 views, {seed}" in content["rows"]:
                 continue
             started = time.process_time()
-            measure(name, seed, arguments.folder, content["rows"])
+            measure(name, seed, arguments.folder, content["rows"], looks)
             print(f"{name}, seed {seed}: {math.ceil(time.process_time() - started)} CPU-seconds beside the command")
             if path:
                 path.parent.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ HEAD = (
     "plain CNN",
     "plain CNN, averaged over 8 rotations",
     "changed by quarter turns",
-    "angles within their stated error",
+    "angles within their stated error (a third each: the smallest, middle and largest errors)",
     "seeds, CPU-minutes each",
 )
 
@@ -41,14 +41,22 @@ def _of_set(rows: dict[str, Any], name: str) -> dict[str, list[Record]]:
 def _row(what: str, rows: dict[str, list[Record]]) -> list[str]:
     first, *_ = ours = rows["equicaps"]
     changed = " / ".join(f"{sum(row['changed_by_quarter_turns'] for row in rows[kind]):,}" for kind in NETWORKS)
-    covered = [row["angle_error_coverage"] for row in ours if "angle_error_coverage" in row]
     return [
         f"{what} ({first['training_images']:,} / {first['test_images']:,})",
         *(_accuracy(rows[kind], bold=kind == "equicaps") for kind in NETWORKS),
         f"{changed} of {3 * sum(row['test_images'] for row in ours):,}",
-        f"{statistics.mean(covered):.1f} %" if covered else "–",
+        _covered([row for row in ours if "angle_error_coverage" in row]),
         f"{len(ours)}, {statistics.mean(row['cpu_minutes'] for row in ours):.1f}",
     ]
+
+
+def _covered(rows: list[Record]) -> str:
+    """The share of angles within their stated error, over all and in each third of the stated errors."""
+    if not rows:
+        return "–"
+    parts = ("", *(f"_{name}_third" for name in ("smallest", "middle", "largest")))
+    every, *thirds = (statistics.mean(row[f"angle_error_coverage{part}"] for row in rows) for part in parts)
+    return f"{every:.1f} % ({', '.join(f'{third:.1f}' for third in thirds)})"
 
 
 def _accuracy(rows: list[Record], *, bold: bool) -> str:

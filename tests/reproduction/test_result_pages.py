@@ -282,3 +282,20 @@ def test_ctrl_c_says_that_the_training_was_saved(checkout, monkeypatch):
     monkeypatch.setattr("reproduction.results.train", lambda *given, **options: SimpleNamespace(finished=False, step=7))
     done = CliRunner().invoke(app, ["table1a", "--quick"])
     assert failed_cleanly(done, 1, "rotated-steerable_capsules stopped after 7 steps and was saved")
+
+
+def entries(content):
+    """Every figure of a training anywhere in a record."""
+    if isinstance(content, dict):
+        if "run" in content and "commit" in content:
+            yield content
+        for value in content.values():
+            yield from entries(value)
+
+
+def test_committed_tables_show_the_committed_trainings():
+    """No table is of an older training of the same name, and none lacks a training that is finished."""
+    trained = {path.stem: json.loads(path.read_text())["commit"] for path in (ROOT / "results" / "runs").glob("*.json")}
+    shown = [entry for content in pages.load(ROOT / "results").values() for entry in entries(content)]
+    assert len(shown) > 20
+    assert {(entry["run"], entry["commit"]) for entry in shown} == set(trained.items())
