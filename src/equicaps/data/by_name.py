@@ -19,7 +19,8 @@ def load_training_splits(data: str, *, size: int, angles: Path | None = None, wa
 
     Args:
         data: one of :data:`NAMES`, or a folder of classes.
-        size: the largest side of a folder's images, which are reduced to it but never enlarged.
+        size: the largest side of a folder's images. They get this side or, if that is less, the median of their own,
+            so none is enlarged beyond what half of them have.
         angles: a list of the known angles of a folder's images, see :func:`load_folder`.
         watch: see :func:`load_folder`.
     """
