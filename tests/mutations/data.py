@@ -65,6 +65,16 @@ MUTANTS = (
         ),
     ),
     *mutants_of(
+        "src/equicaps/data/labelled.py",
+        ("data/test_labelled.py",),
+        ("of many small classes none is held back", "if missing < LEFT_OUT * count:", "if missing:"),
+        ("other shapes of ModelNet10 held back", "if missing < LEFT_OUT * count:", "if missing <= 0:"),
+        ("classes held back as a whole", "shares.append(min(share, max(size - 1, 0)))", "shares.append(share)"),
+        ("the smallest classes give one more", "size if size >= FEWEST_TO_SHARE else 0", "size"),
+        ("the smallest remainders first", "-remainders[label])[:missing]", "remainders[label])[:missing]"),
+        ("the first classes give one more", "for label in drawn if", "for label in range(len(sizes)) if"),
+    ),
+    *mutants_of(
         "src/equicaps/data/surfaces.py",
         ("data/test_surfaces.py",),
         (

@@ -106,8 +106,7 @@ class Dataset:
     def hold_back(self, count: int) -> tuple["Dataset", "Dataset"]:
         """The set without about ``count`` images, and those, always the same ones.
 
-        Every class gives its share, rounded down; if ``count`` is at least the number of classes, each gives at least
-        one image, except those with fewer than :data:`equicaps.data.labelled.FEWEST_TO_SHARE`.
+        Every class gives its share, but never all of its images: see :func:`equicaps.data.labelled.held_places`.
         """
         rest, held = held_places(self.labels, len(self.classes), count)
         return self.take(rest), self.take(held)
