@@ -52,6 +52,8 @@ MUTANTS = (
             "any(math.isinf(value) for value in self.value_range()):",
         ),
         ("angles of other images", "None if self.angles is None else self.angles[which]", "self.angles"),
+        ("repeated images counted as different", "len(self.origins.unique())", "len(self.origins)"),
+        ("repeated images forgotten in parts", "None if self.origins is None else self.origins[which]", "None"),
         ("balanced classes of different sizes", "max(1, size)))[:wanted]", "max(1, size)))"),
     ),
     *mutants_of(
