@@ -143,6 +143,27 @@ def test_tiny_images_are_noted_and_only_large_ones_are_to_be_reduced(side, tiny,
     assert ("or on smaller images with --size" in done.stderr) == reducible
 
 
+def test_damaged_images_are_a_line_each_and_no_name_can_break_it(cells):
+    """Our own line breaks are printed as such; those of names, and what would colour a terminal, are escaped."""
+    for name in ("plain", "broken\n  line", "\x1b[31mred"):
+        (cells / "round" / f"{name}.png").write_text(f"no image: {name}")
+    done = run(cells, "--steps", 1, *OPTIONS)
+    assert done.exit_code == 1, done.output
+    first, *others = done.stderr.splitlines()
+    assert first == "error: 3 of 9 images cannot be used; repair or remove them:"
+    names = [r"\x1b[31mred", r"broken\n  line", "plain"]
+    for line, name in zip(others, names, strict=True):
+        assert line.startswith(f"  {cells}/round/{name}.png is not a readable image")
+
+
+def test_a_single_damaged_image_is_one_line(cells):
+    (cells / "round" / "broken\nline.png").write_text("no image")
+    done = run(cells, "--steps", 1, *OPTIONS)
+    assert done.exit_code == 1, done.output
+    [line] = done.stderr.splitlines()
+    assert line.startswith(rf"error: {cells}/round/broken\nline.png is not a readable image")
+
+
 def test_a_resumed_run_keeps_its_size(cells):
     run(cells, "--steps", 1, "--size", 32, "--out", "run", *OPTIONS)
     resumed = run(cells, "--resume", "--out", "run", "--json")

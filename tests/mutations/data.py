@@ -77,6 +77,18 @@ MUTANTS = (
         ("the first classes give one more", "for label in drawn if", "for label in range(len(sizes)) if"),
     ),
     *mutants_of(
+        "src/equicaps/data/damaged.py",
+        ("data/test_damaged.py",),
+        ("names of damaged files break lines", "printable(str(error))", "str(error)"),
+        ("all files are damaged", "of=len(found) + len(damaged)", "of=len(damaged)"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/csv_rows.py",
+        ("data/test_csv_rows.py",),
+        ("rows with too many fields accepted", "if None in row:", "if None in names:"),
+        ("lists without rows accepted", "if not rows:", "if not names:"),
+    ),
+    *mutants_of(
         "src/equicaps/data/surfaces.py",
         ("data/test_surfaces.py",),
         (

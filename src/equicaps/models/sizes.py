@@ -66,10 +66,9 @@ def background(images: Shaped[Tensor, "batch channels height width"]) -> Shaped[
 
 
 def _nearest(colour: Shaped[Tensor, "batch channels 1"], pixels: Shaped[Tensor, "batch channels n"]) -> Tensor:
-    """The colour itself if a pixel has it, otherwise the pixel with the smallest sum of differences over the channels.
+    """The colour itself if a pixel has it, otherwise the nearest pixel: differences, in steps of 1/255, are summed up.
 
-    Of several, the one with the smallest value in the first channel, then in the second, and so on: where a pixel lies
-    must not count, since a rotation moves it. Nor must rounding errors, so differences are whole multiples of 1/255.
+    Of several, the smallest by its first channel, then its second, ...: rotations and rounding errors must not choose.
     """
     largest = 1 if pixels.is_floating_point() else torch.iinfo(pixels.dtype).max
     away = ((pixels.float() - colour.float()) * (255 / largest)).round().abs().sum(1, keepdim=True)
