@@ -40,12 +40,16 @@ def read(path: str) -> np.ndarray:
 
 
 def background(pixels: np.ndarray) -> np.ndarray:
-    """The median of the outermost pixels in every channel; of an even number, the lower one."""
+    """The outermost pixel nearest to the median of all of them, in every channel; of an even number, the lower one."""
     height, width, channels = pixels.shape
     inside = np.zeros((height, width), dtype=bool)
     inside[1:-1, 1:-1] = True
-    border = np.sort(pixels[~inside].reshape(-1, channels), axis=0)
-    return border[(len(border) - 1) // 2]
+    border = pixels[~inside].reshape(-1, channels)
+    median = np.sort(border, axis=0)[(len(border) - 1) // 2]
+    away = np.abs(np.rint((border - median) * 255)).sum(
+        1
+    )  # in steps of 1/255; of several pixels, the smallest by value
+    return np.array(min(map(tuple, border[away == away.min()]))) if away.min() else median
 
 
 def centred(pixels: np.ndarray, side: int) -> np.ndarray:

@@ -28,8 +28,9 @@ def test_every_error_has_one_root_and_is_a_built_in_error(error):
 
 
 def test_that_list_has_all_errors():
-    names = {"DamagedFileError", "EquicapsError", "ExportError", "FetchError", "FileError", "LawViolationError"}
-    names |= {"MissingPackageError", "NotFoundError", "TrainingError", "UnansweredError", "UsageError", "WorkersError"}
+    names = {"DamagedFileError", "DamagedFilesError", "EquicapsError", "ExportError", "FetchError", "FileError"}
+    names |= {"LawViolationError", "MissingPackageError", "NotFoundError", "TrainingError", "UnansweredError"}
+    names |= {"UsageError", "WorkersError"}
     assert {error.__name__ for error in ERRORS} == names
 
 

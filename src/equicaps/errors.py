@@ -25,6 +25,10 @@ class DamagedFileError(FileError, ValueError):
     """A file is truncated, altered, or not what its name says."""
 
 
+class DamagedFilesError(DamagedFileError):
+    """Several files are; each has a line of the message, in which names are escaped."""
+
+
 class FetchError(EquicapsError, OSError):
     """A file could not be downloaded from any of its sources."""
 

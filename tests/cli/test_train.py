@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from equicaps import load
 from equicaps.cli.main import app
-from equicaps.data import embedded_digits, galaxies
+from equicaps.data import embedded_digits, galaxies, load_folder
 from equicaps.data.catalogue import CATALOGUE
 from equicaps.training import TrainConfig, load_checkpoint
 from reproduction.galaxies import Training
@@ -52,7 +52,7 @@ def test_without_a_budget_the_training_plans_its_own(tmp_path, monkeypatch):
     result = run("digits", "--out", tmp_path, "--json", *OPTIONS)
     assert result.exit_code == 0, result.output
     assert "takes at most 10 CPU-minutes; the first steps measure how fast this machine is" in result.stderr
-    assert "plan: each training image will be seen about 12 times, in 0." in result.stderr
+    assert "plan: each training image will be seen about 12 times on average, in 0." in result.stderr
     assert json.loads(result.stdout)["step"] == 30
     assert "less if the validation" not in result.stderr  # there are none: of 20 images none is held back
     resumed = run("digits", "--resume", "--out", tmp_path)
@@ -109,6 +109,59 @@ def test_a_folder_is_trained_at_its_own_size_however_it_is_written(write, option
     assert ("contains no training yet" in result.stderr) == bool(options)
     assert "saw each of its 4 images about 2.0 times" in result.stderr
     assert load(cells.parent / "runs" / "cells-steerable_cnn").card.background == "dark"
+
+
+@pytest.fixture
+def never_enough(monkeypatch):
+    """Whatever the last views are classified as, a training was too short."""
+    monkeypatch.setattr("equicaps.cli.training_words.ENOUGH_ACCURACY", 101.0)
+
+
+def test_images_of_rarer_classes_count_once_however_often_they_are_repeated(cells, never_enough):
+    for number in range(6, 30):
+        Image.new("L", (8, 8), 8 * number).save(cells / "long" / f"{number}.png")
+    images = load_folder(cells).train
+    seen, wrong = (f"about {16 / count:.1f} times on average" for count in (len(images), len(images.balanced())))
+    assert seen != wrong
+    done = run(cells, "--steps", 2, "--balance", *OPTIONS)
+    assert done.exit_code == 0, done.output
+    assert f"{len(images)} of them different, 2 classes" in done.stderr
+    assert f"each training image will be seen {seen}" in done.stderr
+    assert f"saw each of its {len(images)} images {seen}" in done.stderr
+
+
+@pytest.mark.parametrize(("side", "tiny", "reducible"), [(1, True, False), (2, True, False), (3, False, False),
+                                                         (32, False, False), (48, False, True)])  # fmt: skip
+def test_tiny_images_are_noted_and_only_large_ones_are_to_be_reduced(side, tiny, reducible, cells, never_enough):
+    for number, file in enumerate(sorted(cells.rglob("*.png"))):
+        Image.new("L", (side, side), 10 * number).save(file)
+    done = run(cells, "--steps", 1, *OPTIONS)
+    assert done.exit_code == 0, done.output
+    note = f"note: these images are only {side}x{side} pixels: there is hardly anything to see in them"
+    assert done.stderr.count(note) == tiny
+    assert "this training was short" in done.stderr
+    assert ("or on smaller images with --size" in done.stderr) == reducible
+
+
+def test_damaged_images_are_a_line_each_and_no_name_can_break_it(cells):
+    """Our own line breaks are printed as such; those of names, and what would colour a terminal, are escaped."""
+    for name in ("plain", "broken\n  line", "\x1b[31mred"):
+        (cells / "round" / f"{name}.png").write_text(f"no image: {name}")
+    done = run(cells, "--steps", 1, *OPTIONS)
+    assert done.exit_code == 1, done.output
+    first, *others = done.stderr.splitlines()
+    assert first == "error: 3 of 9 images cannot be used; repair or remove them:"
+    names = [r"\x1b[31mred", r"broken\n  line", "plain"]
+    for line, name in zip(others, names, strict=True):
+        assert line.startswith(f"  {cells}/round/{name}.png is not a readable image")
+
+
+def test_a_single_damaged_image_is_one_line(cells):
+    (cells / "round" / "broken\nline.png").write_text("no image")
+    done = run(cells, "--steps", 1, *OPTIONS)
+    assert done.exit_code == 1, done.output
+    [line] = done.stderr.splitlines()
+    assert line.startswith(rf"error: {cells}/round/broken\nline.png is not a readable image")
 
 
 def test_a_resumed_run_keeps_its_size(cells):

@@ -17,7 +17,12 @@ def result(views, training, curve=(), **options):
 def test_without_validation_images_a_training_is_called_short_if_it_saw_little_and_knows_little(views, accuracy, short):
     remark = advise(result(views * 10, accuracy), 10)
     assert bool(remark) == short
-    assert not short or "--minutes 3" in remark
+    assert not short or remark.endswith("--minutes 3.")
+
+
+def test_smaller_images_are_advised_only_where_they_can_become_smaller():
+    assert advise(result(10, 50), 10, reducible=True).endswith("--minutes 40, or on smaller images with --size.")
+    assert "--size" not in advise(result(10, 50), 10)
 
 
 @pytest.mark.parametrize(
@@ -40,16 +45,19 @@ def test_afterwards_it_is_said_whether_longer_would_help(before, now, training, 
 @pytest.mark.parametrize(
     ("budget", "enough", "watched", "said"),
     [
-        (Budget(minutes=2.0), False, True, "in 2 CPU-minutes each training image will be seen about 7.5 times"),
+        (
+            Budget(minutes=2.0), False, True,
+            "in 2 CPU-minutes each training image will be seen about 7.5 times on average",
+        ),
         (
             Budget(up_to_minutes=9.0), True, True,
-            "plan: each training image will be seen about 7.5 times, in 1.2 CPU-minutes; less if the validation images "
-            "stop improving",
+            "plan: each training image will be seen about 7.5 times on average, in 1.2 CPU-minutes; less if the "
+            "validation images stop improving",
         ),
         (
             Budget(up_to_minutes=9.0), False, False,
-            "plan: each training image will be seen about 7.5 times, which is all that the time allows, in 1.2 "
-            "CPU-minutes",
+            "plan: each training image will be seen about 7.5 times on average, which is all that the time allows, in "
+            "1.2 CPU-minutes",
         ),
     ],
 )  # fmt: skip
@@ -58,7 +66,9 @@ def test_a_plan_says_how_long_it_takes_at_most(budget, enough, watched, said):
 
 
 def test_beforehand_it_is_said_what_is_known():
-    assert describe_budget(Budget(steps=100), 100, 64, 20) == "each training image will be seen about 320 times"
+    assert (
+        describe_budget(Budget(steps=100), 100, 64, 20) == "each training image will be seen about 320 times on average"
+    )
     assert describe_budget(Budget(up_to_minutes=10.0), None, 64, 20).startswith("takes at most 10 CPU-minutes")
 
 

@@ -105,7 +105,26 @@ def test_classes_are_evened_out_to_the_geometric_mean_with_the_largest():
     assert data.balanced(0.0).class_sizes() == data.class_sizes()
 
 
-@pytest.mark.parametrize(("count", "held"), [(20, [18, 1, 1, 0]), (3, [2, 0, 0, 0])])
+def test_repeated_images_count_once_among_the_different_ones():
+    """Also in parts of a set, and if it is balanced twice."""
+    data = uneven(10, 4, 1)
+    assert data.different == len(data) == 15
+    for part in (data.balanced(), data.balanced(0.5), data.balanced(0.5).balanced()):
+        assert part.different == 15 < len(part)
+        assert f"{len(part)} x 1 x 1 x 1, 15 of them different, 3 classes" in repr(part)
+        assert part.different == len(part.images.unique())
+    rare = data.balanced().take(slice(8, None))
+    assert len(rare) == 22
+    assert rare.different == len(rare.images.unique()) == 2 + 4 + 1
+    assert "different" not in repr(data)
+
+
+def test_balancing_what_is_balanced_repeats_no_image():
+    even = uneven(3, 3).balanced()
+    assert even.different == len(even) == 6
+
+
+@pytest.mark.parametrize(("count", "held"), [(20, [18, 1, 1, 0]), (3, [3, 0, 0, 0])])
 def test_every_class_that_can_spare_an_image_gives_one(count, held):
     rest, back = uneven(190, 10, 5, 4).hold_back(count)
     assert back.class_sizes() == held

@@ -156,6 +156,7 @@ def test_parts_of_a_set_copy_no_image(folder):
     for part in (rest, held, train.some(5), train.balanced(), train.take([3, 1])):
         assert np.shares_memory(part.images.pixels, train.images.pixels)
         assert part.images[:].shape[0] == len(part.images) == len(part.labels)
+    assert train.balanced().different == len(train)
     assert torch.equal(train.take([3, 1]).images[:], train.images[:][[3, 1]])
     assert torch.equal(train.take([3, 1]).images[1], train.images[:][1])
     assert torch.equal(torch.cat(list(train.images.split(4))), train.images[:])

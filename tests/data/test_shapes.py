@@ -82,7 +82,7 @@ def test_a_sampler_takes_shapes_in_place_of_images(without_shape_checks):
     assert data.images is data.surfaces
     assert data.angles is None
     assert not data.known_angles.any()
-    assert (len(data.known_angles), data.value_range()) == (12, (0.0, 1.0))
+    assert (len(data.known_angles), data.value_range(), data.different) == (12, (0.0, 1.0), 12)
     assert describe_data(data) == {"name": "things", "images": 12}
     views = Sampler(data, lambda chosen, generator: (chosen.sample(4, generator), torch.zeros(len(chosen))),
                     images=4, views=2, seed=0).batch(0)  # fmt: skip

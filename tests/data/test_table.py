@@ -53,8 +53,21 @@ def test_paths_may_be_absolute_and_rows_repeated(table, tmp_path):
         (lambda text: text.replace("odd", "even"), "at least two classes are needed; found only 'even'"),
         (lambda text: text.replace("odd", "o\x1bd"), "characters that cannot be printed"),
         (lambda text: text + '\n"all', "is not a CSV file in UTF-8"),
+        (lambda text: text.splitlines()[0], "list.csv has no rows below the first"),
+        (lambda text: text.replace("3.png,odd", "3.png,odd,odd"), "row 5: every row must have 3 fields, .* has 4"),
     ],
-    ids=["empty", "no label", "no such file", "no value", "two labels", "one class", "control", "quote"],
+    ids=[
+        "empty",
+        "no label",
+        "no such file",
+        "no value",
+        "two labels",
+        "one class",
+        "control",
+        "quote",
+        "no rows",
+        "too many",
+    ],
 )
 def test_what_is_wrong_with_a_list_is_said(table, change, message):
     table.write_text(change(table.read_text()))

@@ -80,6 +80,13 @@ def transparent(pixels):
     return np.stack((pixels, pixels.T, pixels[::-1], alpha), -1)
 
 
+def striped(pixels):
+    """On red, green and blue stripes, whose median in every channel is black."""
+    around = 255 * np.eye(3, dtype=np.uint8)[np.arange(pixels.shape[1]) % 3][None].repeat(len(pixels), 0)
+    around[2:-2, 2:-2] = pixels[2:-2, 2:-2, None]
+    return around
+
+
 PICTURES = {
     "32x32": lambda: framed(32, 32),
     "28x28": lambda: framed(28, 28),
@@ -89,6 +96,7 @@ PICTURES = {
     "RGBA": lambda: transparent(framed(40, 40)),
     "dark RGBA": lambda: transparent(framed(40, 40) // 2),
     "ink on paper": lambda: 255 - framed(36, 30) // 2,
+    "stripes": lambda: striped(framed(28, 20)),
     "16 bits": lambda: framed(28, 28).astype(np.uint16) * 250,
 }
 

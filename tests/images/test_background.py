@@ -17,23 +17,86 @@ def coloured(height=20, width=20):
     return image.unsqueeze(0)
 
 
-def test_the_background_is_the_median_of_the_outermost_pixels_and_nothing_else():
-    images = torch.rand(2, 3, 4, 5)
-    border = [images[..., y, x] for y in range(4) for x in range(5) if y in (0, 3) or x in (0, 4)]
-    expected = torch.stack(border, -1).median(-1).values
+def border_of(image):
+    """The outermost pixels in reading order, each as a tuple of its channels."""
+    height, width = image.shape[-2:]
+    places = [(y, x) for y in range(height) for x in range(width) if y in (0, height - 1) or x in (0, width - 1)]
+    return [tuple(image[:, y, x].tolist()) for y, x in places]
+
+
+def median_of(pixels):
+    return tuple(sorted(values)[(len(pixels) - 1) // 2] for values in zip(*pixels, strict=True))
+
+
+def nearest(pixels, colour):
+    """As plain loops: the nearest pixel, in steps of 1/255; of several, the smallest by value."""
+    away = {pixel: sum(abs(round(255 * (a - b))) for a, b in zip(pixel, colour, strict=True)) for pixel in pixels}
+    least = min(away.values())
+    return min(pixel for pixel in pixels if away[pixel] == least) if least else colour
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+@pytest.mark.parametrize("size", [(4, 5), (7, 7), (1, 1), (1, 3), (5, 1), (2, 2)])
+def test_the_background_is_the_outermost_pixel_nearest_to_the_median_and_nothing_else(channels, size, dtype):
+    images = torch.rand(8, channels, *size).to(dtype)
+    borders = [border_of(image) for image in images]
+    expected = torch.tensor([nearest(border, median_of(border)) for border in borders], dtype=dtype)
     assert torch.equal(background(images)[..., 0, 0], expected)
+    assert all(tuple(found) in border for found, border in zip(expected.tolist(), borders, strict=True))
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (1, 1, 1, 3), (2, 3, 2, 2)])
-def test_small_images_are_all_border(shape):
-    images = torch.rand(shape)
-    assert torch.equal(background(images).flatten(1), images.flatten(2).median(-1).values)
+def test_the_median_of_every_channel_alone_is_a_colour_that_images_do_not_have():
+    """Control for the test above."""
+    borders = [border_of(image) for image in torch.rand(8, 3, 7, 7)]
+    assert not any(median_of(border) in border for border in borders)
+
+
+def test_grey_images_keep_the_median_to_the_bit(dtype):
+    """In one channel or three, also if other pixels are within rounding errors of it."""
+    grey = torch.cat((torch.rand(6, 1, 7, 10), 0.5 + 1e-6 * torch.rand(6, 1, 7, 10))).to(dtype)
+    expected = torch.tensor([median_of(border_of(image)) for image in grey], dtype=dtype)
+    assert torch.equal(background(grey)[..., 0, 0], expected)
+    assert torch.equal(background(grey.expand(-1, 3, -1, -1))[..., 0, 0], expected.expand(-1, 3))
+
+
+def stripes(*colours, side=9):
+    """Upright stripes of these colours, side by side."""
+    shown = torch.tensor(colours)[torch.arange(side) % len(colours)]
+    return shown.T[None, :, None].expand(1, -1, side, -1).contiguous()
+
+
+RED, GREEN, BLUE = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("quarters", [0, 1, 2, 3])
+def test_the_background_of_stripes_is_one_of_their_colours_however_they_are_rotated(quarters):
+    """All three are equally far from their median, which is black: the smallest value decides, not the place."""
+    image = torch.rot90(stripes(RED, GREEN, BLUE), quarters, (2, 3))
+    assert median_of(border_of(image[0])) == (0.0, 0.0, 0.0)
+    assert tuple(background(image).flatten().tolist()) == BLUE
+    assert torch.equal(background((255 * image).byte()), (255 * background(image)).byte())
+
+
+def test_the_first_pixel_that_is_nearest_would_depend_on_the_rotation():
+    """Control for the test above."""
+    image = stripes(RED, GREEN, BLUE, side=8)
+    assert border_of(image[0])[0] == RED
+    assert border_of(torch.rot90(image, 1, (2, 3))[0])[0] == GREEN
 
 
 @pytest.mark.parametrize("quarters", [1, 2, 3])
-def test_a_quarter_turn_does_not_change_the_background(quarters):
-    images = torch.rand(3, 3, 7, 10)
+@pytest.mark.parametrize("shades", [2, 256])
+def test_a_quarter_turn_does_not_change_the_background(quarters, shades):
+    """Of few shades, many pixels are equally near."""
+    images = torch.randint(shades, (40, 3, 7, 10)) / (shades - 1)
+    assert not torch.equal(torch.rot90(images, quarters, (2, 3)), images)
     assert torch.equal(background(torch.rot90(images, quarters, (2, 3))), background(images))
+
+
+def test_bytes_and_floats_have_the_same_background(dtype):
+    """Also where several pixels are equally near, between which rounding errors would choose."""
+    images = torch.randint(4, (2000, 3, 5, 5), dtype=torch.uint8) * 51
+    assert torch.equal(background(images).to(dtype) / 255, background(images.to(dtype) / 255))
 
 
 @pytest.mark.parametrize(

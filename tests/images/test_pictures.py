@@ -37,3 +37,12 @@ def test_remainders_beyond_the_tolerance_are_not_ignored():
     """Control for the test above."""
     values = np.asarray(spot())
     assert not np.array_equal(np.asarray(rotate_back(spot(), 20.0, tolerance=0.5)), values)
+
+
+def test_the_corners_of_a_rotated_picture_show_a_colour_that_it_has():
+    """The median of red, green and blue stripes is black in every channel; the nearest of them by value is blue."""
+    values = np.eye(3, dtype=np.uint8)[np.arange(30) % 3][None].repeat(30, 0) * 255
+    border = np.concatenate((values[0], values[-1], values[1:-1, 0], values[1:-1, -1]))
+    assert np.median(border, axis=0).tolist() == [0, 0, 0]
+    back = rotate_back(Image.fromarray(values), 45.0)
+    assert back.getpixel((0, 0)) == back.getpixel((29, 29)) == (0, 0, 255)

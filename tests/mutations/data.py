@@ -52,6 +52,8 @@ MUTANTS = (
             "any(math.isinf(value) for value in self.value_range()):",
         ),
         ("angles of other images", "None if self.angles is None else self.angles[which]", "self.angles"),
+        ("repeated images counted as different", "len(self.origins.unique())", "len(self.origins)"),
+        ("repeated images forgotten in parts", "None if self.origins is None else self.origins[which]", "None"),
         ("balanced classes of different sizes", "max(1, size)))[:wanted]", "max(1, size)))"),
     ),
     *mutants_of(
@@ -63,6 +65,28 @@ MUTANTS = (
             "bounds[:-1] + (drawn * bounds.diff()).long()",
             "torch.arange(count)",
         ),
+    ),
+    *mutants_of(
+        "src/equicaps/data/labelled.py",
+        ("data/test_labelled.py",),
+        ("of many small classes none is held back", "if missing < LEFT_OUT * count:", "if missing:"),
+        ("other shapes of ModelNet10 held back", "if missing < LEFT_OUT * count:", "if missing <= 0:"),
+        ("classes held back as a whole", "shares.append(min(share, max(size - 1, 0)))", "shares.append(share)"),
+        ("the smallest classes give one more", "size if size >= FEWEST_TO_SHARE else 0", "size"),
+        ("the smallest remainders first", "-remainders[label])[:missing]", "remainders[label])[:missing]"),
+        ("the first classes give one more", "for label in drawn if", "for label in range(len(sizes)) if"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/damaged.py",
+        ("data/test_damaged.py",),
+        ("names of damaged files break lines", "printable(str(error))", "str(error)"),
+        ("all files are damaged", "of=len(found) + len(damaged)", "of=len(damaged)"),
+    ),
+    *mutants_of(
+        "src/equicaps/data/csv_rows.py",
+        ("data/test_csv_rows.py",),
+        ("rows with too many fields accepted", "if None in row:", "if None in names:"),
+        ("lists without rows accepted", "if not rows:", "if not names:"),
     ),
     *mutants_of(
         "src/equicaps/data/surfaces.py",

@@ -95,6 +95,13 @@ MUTANTS = (
         ("images/test_background.py",),
         ("corners of the border counted twice", "images[..., 1:-1, 0]", "images[..., :, 0]"),
         ("padding with black", "F.pad(images, around), colour)", "F.pad(images, around), 0 * colour)"),
+        (
+            "a background that no pixel has",
+            "return torch.where(least == 0, colour, torch.cat(found, 1))",
+            "return colour",
+        ),
+        ("colours mixed from equally near pixels", "chosen = chosen & (values == found[-1])", "pass"),
+        ("rounding errors choose a background", ".round().abs().sum(1", ".abs().sum(1"),
     ),
     *mutants_of(
         "src/equicaps/images/moments.py",

@@ -69,6 +69,8 @@ MUTANTS = (
             "Course(planned)",
         ),
         ("a plan without regard to the time", "more = min(more, math.ceil(", "more = max(0, math.ceil("),
+        ("a plan that counts repeated images", "steps * batch / data.different", "steps * batch / len(data)"),
+        ("a plan too short for frequent classes", "enough_views(len(data))", "enough_views(data.different)"),
     ),
     *mutants_of(
         "src/equicaps/training/plan.py",

@@ -79,7 +79,7 @@ class PowerCutError(Exception):
     pass
 
 
-def run(folder, evaluation=constant, cut=None, budget=None, **options):
+def run(folder, evaluation=constant, cut=None, budget=None, data=None, **options):
     def watch(progress):
         seen.append(progress)
         if progress.step == cut:
@@ -90,7 +90,7 @@ def run(folder, evaluation=constant, cut=None, budget=None, **options):
         config(1, intervals=Intervals(evaluations=10, checkpoint_steps=1)), budget=budget or Budget(up_to_minutes=10.0)
     )
     options = {"network": network(), "evaluation": evaluation, "watch": watch, **options}
-    return train(settings, digits(), ROTATED, folder=folder, **options), seen
+    return train(settings, data or digits(), ROTATED, folder=folder, **options), seen
 
 
 @pytest.fixture
@@ -172,3 +172,16 @@ def test_longer_helps_if_validation_was_rising_and_training_views_are_not_learne
 def test_without_validation_images_nothing_is_said():
     assert outlook(curve(50, 60, 70), 80.0) is None
     assert outlook([], None) is None
+
+
+def test_a_plan_counts_how_often_different_images_are_seen(tmp_path, twenty_steps, monkeypatch):
+    """But it is long enough for those of the most frequent class, which are not repeated."""
+    asked = []
+    monkeypatch.setattr("equicaps.training.trainer.enough_views", lambda images: asked.append(images) or PLANNED * 8)
+    bars = digits()
+    uneven = bars.take([place for place in range(40) if place % 3 == 0 or place < 6])
+    assert uneven.class_sizes() == [14, 2, 2]
+    result, seen = run(tmp_path, None, data=uneven.balanced())
+    assert result.step == PLANNED
+    assert asked == [42]
+    assert seen[-1].plan.views_per_image == PLANNED * 8 / 18

@@ -135,6 +135,14 @@ def test_few_many_and_uneven_classes_train(sizes, trained, tmp_path, monkeypatch
     assert sum(map(sum, done.confusion)) == len(sizes)
 
 
+def test_a_training_on_many_small_classes_is_watched(monkeypatch):
+    """Rounded down, a tenth of eight images is none."""
+    use(monkeypatch, [8] * 200)
+    made = set_up("digits", small(1), balance=False)
+    assert len(made.validation) == len(made.evaluation.validation.data) == 160
+    assert set(made.data.class_sizes()) == {7, 8}
+
+
 def test_full_balance_is_for_those_who_ask(monkeypatch):
     use(monkeypatch, [380, 20])
     assert set_up("digits", small(1), balance=True).data.class_sizes() == [342, 342]

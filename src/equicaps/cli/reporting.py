@@ -10,7 +10,7 @@ from rich.console import Console
 from equicaps._checks import printable
 from equicaps.data.shape_files import SHAPE_SUFFIXES
 from equicaps.data.shapes_by_name import holds_only_shapes
-from equicaps.errors import EquicapsError, UsageError
+from equicaps.errors import DamagedFilesError, EquicapsError, UsageError
 from equicaps.images.background import BACKGROUNDS
 from equicaps.inference import PoseModel
 from equicaps.inference.prediction import Failure
@@ -20,11 +20,17 @@ FAILED, USAGE = 1, 2
 
 @contextlib.contextmanager
 def reported(console: Console) -> Iterator[None]:
-    """Turn expected failures into one line and an exit code."""
+    """Turn expected failures into one line, or one for each damaged file, and an exit code."""
     try:
         yield
     except UsageError as error:
         raise fail(console, str(error), USAGE) from error
+    except DamagedFilesError as error:
+        first, *others = str(error).split("\n")
+        ended = fail(console, first, FAILED)
+        for line in others:
+            say(console, line)
+        raise ended from error
     except EquicapsError as error:
         raise fail(console, str(error), FAILED) from error
     except KeyboardInterrupt as error:

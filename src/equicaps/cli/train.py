@@ -14,7 +14,7 @@ from rich.console import Console
 from equicaps.cli.processes import first_process_reports, is_first, launch
 from equicaps.cli.progress import TrainingBar, describe, reading_bar
 from equicaps.cli.reporting import FAILED, reported, say, settings_reported
-from equicaps.cli.training_words import advise, describe_budget, describe_plan, show_confusion
+from equicaps.cli.training_words import TINY, advise, describe_budget, describe_plan, show_confusion
 from equicaps.data import Dataset, Shapes
 from equicaps.data.by_name import NAMES
 from equicaps.data.shapes_by_name import SHAPE_NAMES, holds_shapes
@@ -26,7 +26,7 @@ from equicaps.training import train as run
 from equicaps.training.checkpoint import has_checkpoint, saved_config
 from equicaps.training.distributed import choose_device
 from equicaps.training.log import RESULT
-from equicaps.training.setup import Setup, image_side, set_up
+from equicaps.training.setup import SIDES, Setup, image_side, set_up
 from equicaps.training.shape_setup import SHAPE_DEFAULTS, set_up_shapes
 
 DEFAULTS = TrainConfig(Budget(up_to_minutes=10.0), intervals=Intervals(evaluations=10, evaluation_images=500))
@@ -139,7 +139,7 @@ def train(
             watch=bar, tensorboard=tensorboard,
         )  # fmt: skip
     if is_first():
-        _report(console, result, setup.data, out, as_json=as_json)
+        _report(console, result, setup, out, as_json=as_json)
 
 
 def _describe(console: Console, setup: Setup, out: Path, size: int | None) -> None:
@@ -150,11 +150,13 @@ def _describe(console: Console, setup: Setup, out: Path, size: int | None) -> No
     console.print(
         f"{model.preset}: {parameters:,} parameters{decoder}; {setup.data!r}; {out}", markup=False, soft_wrap=True
     )
-    if setup.data.note:
-        say(console, setup.data.note)
-    config, images = setup.config, len(setup.data)
-    kind = "shape" if isinstance(setup.data, Shapes) else "image"
-    say(console, describe_budget(config.budget, config.steps(images), config.batch, images, kind=kind))
+    config, data = setup.config, setup.data
+    if data.note:
+        say(console, data.note)
+    if isinstance(data, Dataset) and (side := max(data.images.shape[-2:])) <= TINY:
+        say(console, f"note: these images are only {side}x{side} pixels: there is hardly anything to see in them")
+    kind = "shape" if isinstance(data, Shapes) else "image"
+    say(console, describe_budget(config.budget, config.steps(len(data)), config.batch, data.different, kind=kind))
     if isinstance(model, Architecture) and size not in (None, model.image_size):
         say(
             console,
@@ -187,19 +189,21 @@ def _check_kind(
         )
 
 
-def _report(console: Console, result: Result, data: Dataset | Shapes, out: Path, *, as_json: bool) -> None:
+def _report(console: Console, result: Result, setup: Setup, out: Path, *, as_json: bool) -> None:
     if not result.finished:
         say(
             console,
             f"stopped after {result.step:,} steps; everything is saved. Continue with --resume --out {out}",
         )
         raise typer.Exit(FAILED)
+    data, model = setup.data, setup.config.model
     kind = "shape" if isinstance(data, Shapes) else "image"
     say(console, describe(result.figures, kind=kind))
     if result.confusion is not None:
         show_confusion(console, result.confusion, data.classes, kind=kind)
     say(console, f"model: {out / MODEL}")
-    if advice := advise(result, len(data), kind=kind):
+    reducible = isinstance(model, Architecture) and model.image_size > SIDES[0]
+    if advice := advise(result, data.different, reducible=reducible, kind=kind):
         say(console, advice)
     if as_json:
         typer.echo(json.dumps(json.loads((out / RESULT).read_text())))

@@ -16,6 +16,8 @@ FEW_VIEWS, ENOUGH_ACCURACY = 20, 90.0
 """A training was too short if it saw each image less often and, in percent, classified fewer views correctly."""
 MORE_IMAGES = 5.0
 """Percentage points: if validation images do so much worse than training views, more images would help."""
+TINY = 2
+"""In images of at most so many pixels in height and width there is hardly anything to see."""
 CLASSES_IN_TABLE, WORST = 10, 5
 """A table for so many classes at most; otherwise the most frequent confusions."""
 
@@ -38,11 +40,18 @@ def describe_plan(plan: Plan, budget: Budget, *, watched: bool, kind: str = "ima
     return f"plan: {seen}{limit}, in {plan.cpu_minutes:.1f} CPU-minutes{earlier}"
 
 
-def advise(result: Result, images: int, *, kind: str = "image") -> str:
-    """Whether a longer training would have helped; empty if nothing can be said."""
+def advise(result: Result, images: int, *, reducible: bool = False, kind: str = "image") -> str:
+    """Whether a longer training would have helped; empty if nothing can be said.
+
+    Args:
+        result: what the training produced.
+        images: the number of different images or shapes that it was trained on.
+        reducible: whether they were images larger than they have to be.
+        kind: what it was trained on, image or shape.
+    """
     found = result.outlook
     if found is None:
-        return _if_short(result, images, kind)
+        return _if_short(result, images, reducible, kind)
     before, now, views = (
         f"{accuracy:.1f} %"
         for accuracy in (found.validation_accuracy_before, found.validation_accuracy, found.training_accuracy)
@@ -66,16 +75,16 @@ def advise(result: Result, images: int, *, kind: str = "image") -> str:
     return f"longer would hardly help: {reason}." + (f" More training {kind}s would." if more else "")
 
 
-def _if_short(result: Result, images: int, kind: str) -> str:
+def _if_short(result: Result, images: int, reducible: bool, kind: str) -> str:
     """Advice after a training that saw each image only a few times and does not classify even those correctly."""
     seen, accuracy = result.images / images, result.training_accuracy
     if accuracy is None or accuracy >= ENOUGH_ACCURACY or seen >= FEW_VIEWS:
         return ""
     minutes = math.ceil(result.cpu_minutes * FEW_VIEWS / seen)
     return (
-        f"note: this training was short: it saw each of its {images:,} {kind}s about {seen:.1f} times, and classified "
-        f"{accuracy:.0f} % of the last ones correctly. Train longer in a new folder, for example with "
-        f"--minutes {minutes}{', or on smaller images with --size' if kind == 'image' else ''}."
+        f"note: this training was short: it saw each of its {images:,} {kind}s about {_times(seen)}, and "
+        f"classified {accuracy:.0f} % of the last ones correctly. Train longer in a new folder, for example with "
+        f"--minutes {minutes}{', or on smaller images with --size' if reducible else ''}."
     )
 
 
@@ -111,4 +120,5 @@ def worst_confusions(counts: Sequence[Sequence[int]], classes: Sequence[str]) ->
 
 
 def _times(count: float) -> str:
-    return f"{count:.1f} times" if count < 10 else f"{count:,.0f} times"
+    """On average, because images that are repeated are seen more often than others."""
+    return f"{count:.1f} times on average" if count < 10 else f"{count:,.0f} times on average"

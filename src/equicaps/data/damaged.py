@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from equicaps.errors import DamagedFileError, EquicapsError, MissingPackageError
+from equicaps._checks import printable
+from equicaps.errors import DamagedFilesError, EquicapsError, MissingPackageError
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -36,10 +37,13 @@ def or_error(function: Callable[[S], T], item: S) -> T | EquicapsError:
 
 
 def refuse(damaged: Sequence[EquicapsError], *, of: int, kind: str = "images") -> None:
-    """Raise one error about all damaged ones of so many images or shapes, if there are any."""
+    """Raise one error about all damaged ones of so many images or shapes, if there are any.
+
+    Names are escaped, because a name with a line break could pass for a line of the message.
+    """
     if len(damaged) == 1:
         raise damaged[0]
     if damaged:
-        named = "".join(f"\n  {error}" for error in damaged[:NAMED])
+        named = "".join(f"\n  {printable(str(error))}" for error in damaged[:NAMED])
         more = f"\n  and {len(damaged) - NAMED} more" if len(damaged) > NAMED else ""
-        raise DamagedFileError(f"{len(damaged)} of {of} {kind} cannot be used; repair or remove them:{named}{more}")
+        raise DamagedFilesError(f"{len(damaged)} of {of} {kind} cannot be used; repair or remove them:{named}{more}")

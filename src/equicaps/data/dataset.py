@@ -29,6 +29,7 @@ class Dataset:
         background: that of the images as they were given, before padding; None if it is neither or unknown.
         angles: how each image is rotated from the upright position of its class, in degrees, counter-clockwise; NaN
             where that is unknown, None if it is for all images.
+        origins: if images are repeated, which one of those that differ each is, see :meth:`balanced`; None if none is.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Dataset:
     note: str = ""
     background: Background | None = None
     angles: Float[Tensor, " n"] | None = None
+    origins: Int[Tensor, " n"] | None = None
 
     def __post_init__(self) -> None:
         check_labels(self.name, "images", len(self.images), self.labels, self.classes)
@@ -73,14 +75,21 @@ class Dataset:
         return len(self.images)
 
     def __repr__(self) -> str:
-        images, channels, *size = self.images.shape
-        return f"Dataset({self.name!r}, {images} x {channels} x {size[0]} x {size[1]}, {len(self.classes)} classes)"
+        shape = " x ".join(map(str, self.images.shape))
+        repeated = f", {self.different} of them different" if self.different < len(self) else ""
+        return f"Dataset({self.name!r}, {shape}{repeated}, {len(self.classes)} classes)"
+
+    @property
+    def different(self) -> int:
+        """The number of images, each of those that :meth:`balanced` repeats counted once."""
+        return len(self) if self.origins is None else len(self.origins.unique())
 
     def take(self, which: slice | Sequence[int] | Int[Tensor, " m"]) -> "Dataset":
         """The chosen images, under the same name."""
         images = self.images.chosen(which) if isinstance(self.images, StoredImages) else self.images[which]
         angles = None if self.angles is None else self.angles[which]
-        return replace(self, images=images, labels=self.labels[which], angles=angles)
+        origins = None if self.origins is None else self.origins[which]
+        return replace(self, images=images, labels=self.labels[which], angles=angles, origins=origins)
 
     @property
     def known_angles(self) -> Bool[Tensor, " n"]:
@@ -106,8 +115,7 @@ class Dataset:
     def hold_back(self, count: int) -> tuple["Dataset", "Dataset"]:
         """The set without about ``count`` images, and those, always the same ones.
 
-        Every class gives its share, rounded down; if ``count`` is at least the number of classes, each gives at least
-        one image, except those with fewer than :data:`equicaps.data.labelled.FEWEST_TO_SHARE`.
+        Every class gives its share, but never all of its images: see :func:`equicaps.data.labelled.held_places`.
         """
         rest, held = held_places(self.labels, len(self.classes), count)
         return self.take(rest), self.take(held)
@@ -120,7 +128,8 @@ class Dataset:
         """The same images with rarer ones repeated until every class is as frequent as the most frequent one.
 
         With a smaller ``power``, a class of n images gets only n (m / n)^power, where m is the number of the most
-        frequent class; for 1/2 that is the geometric mean of both. The name of the result says so.
+        frequent class; for 1/2 that is the geometric mean of both. The name of the result says so, and its
+        :attr:`different` is the number of images without repetition.
         """
         sizes, most = self.class_sizes(), max(self.class_sizes())
         chosen = []
@@ -129,4 +138,6 @@ class Dataset:
             wanted = round(size * (most / max(1, size)) ** power)
             chosen.append(found.repeat(-(-wanted // max(1, size)))[:wanted])
         how = "balanced" if power == 1 else "evened out"
-        return replace(self.take(torch.cat(chosen)), name=f"{self.name}, classes {how} by repetition")
+        places = torch.cat(chosen)
+        origins = places if self.origins is None else self.origins[places]
+        return replace(self.take(places), name=f"{self.name}, classes {how} by repetition", origins=origins)

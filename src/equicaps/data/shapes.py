@@ -73,7 +73,7 @@ class Shapes:
     """Surfaces with their classes, and a name under which results may be published.
 
     Trainings take a set of shapes in place of a :class:`equicaps.data.Dataset`; ``images``, ``angles``,
-    ``known_angles`` and :meth:`value_range` are there for that.
+    ``known_angles``, ``different`` and :meth:`value_range` are there for that.
 
     Attributes:
         name: what the data are, with their split; the names of data made here contain the word *regenerated*.
@@ -107,6 +107,11 @@ class Shapes:
     def value_range(self) -> tuple[float, float]:
         """That of pixels, which shapes do not have."""
         return 0.0, 1.0
+
+    @property
+    def different(self) -> int:
+        """The number of shapes: none is repeated."""
+        return len(self)
 
     def __len__(self) -> int:
         return len(self.surfaces)

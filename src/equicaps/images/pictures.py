@@ -4,8 +4,10 @@ import io
 import math
 
 import numpy as np
+import torch
 
 from equicaps.errors import FileError, MissingPackageError
+from equicaps.models.sizes import background
 
 try:
     from PIL import Image
@@ -65,7 +67,7 @@ def _check_expanded(picture: Image.Image, degrees: float) -> None:
 
 
 def _background(picture: Image.Image) -> int | tuple[int, ...]:
-    """Transparent where the mode allows it; otherwise the median of the outermost pixels (the mode, of a palette)."""
+    """Transparent where the mode allows it; otherwise as in training and prediction (the mode, of a palette)."""
     transparent = picture.info.get("transparency")
     if picture.mode == "P" and isinstance(transparent, int):
         return transparent
@@ -76,8 +78,10 @@ def _background(picture: Image.Image) -> int | tuple[int, ...]:
         return int(np.bincount(border).argmax())
     if "A" in picture.getbands():
         return (0,) * len(picture.getbands())
-    colour = np.sort(border, axis=0)[(len(border) - 1) // 2].astype(int) * (255 if picture.mode == "1" else 1)
-    return int(colour) if colour.ndim == 0 else tuple(map(int, colour))
+    line = border.reshape(len(border), -1).T.astype(np.uint8 if border.dtype == np.uint8 else np.float64)
+    scale = 255 if picture.mode == "1" else 1
+    colour = tuple(int(value) * scale for value in background(torch.from_numpy(line)[None, :, None]).flatten())
+    return colour if border.ndim > 1 else colour[0]
 
 
 def encoded(picture: Image.Image) -> bytes:

@@ -51,15 +51,33 @@ def pad_to_legal(
 
 
 def background(images: Shaped[Tensor, "batch channels height width"]) -> Shaped[Tensor, "batch channels 1 1"]:
-    """The colour around what each image shows: the median of its outermost pixels, in every channel.
+    """The colour around what each image shows: the median of its outermost pixels, or the one of them nearest to it.
+
+    The median is taken in every channel, and can therefore be a colour that the image does not have: black, where red,
+    green and blue pixels alternate. It is replaced only then, and never in a grey image.
 
     Wherever pixels have to be invented, in padding and rotating, they get this colour. A quarter turn does not change
     it, and where an object touches the border it takes more than half of it to count.
     """
     sides = (images[..., 0, :], images[..., -1, :], images[..., 1:-1, 0], images[..., 1:-1, -1])
     border = images.flatten(-2) if 1 in images.shape[-2:] else torch.cat(sides, -1)  # a line is all border
-    border = border.sort(-1).values
-    return border[..., (border.shape[-1] - 1) // 2, None, None]
+    median = border.sort(-1).values[..., (border.shape[-1] - 1) // 2, None]
+    return (median if images.shape[1] == 1 else _nearest(median, border)).unsqueeze(-1)
+
+
+def _nearest(colour: Shaped[Tensor, "batch channels 1"], pixels: Shaped[Tensor, "batch channels n"]) -> Tensor:
+    """The colour itself if a pixel has it, otherwise the nearest pixel: differences, in steps of 1/255, are summed up.
+
+    Of several, the smallest by its first channel, then its second, ...: rotations and rounding errors must not choose.
+    """
+    largest = 1 if pixels.is_floating_point() else torch.iinfo(pixels.dtype).max
+    away = ((pixels.float() - colour.float()) * (255 / largest)).round().abs().sum(1, keepdim=True)
+    least = away.amin(-1, keepdim=True)
+    chosen, found = away == least, []
+    for values in pixels.split(1, 1):
+        found.append(torch.where(chosen, values, values.amax(-1, keepdim=True)).amin(-1, keepdim=True))
+        chosen = chosen & (values == found[-1])
+    return torch.where(least == 0, colour, torch.cat(found, 1))
 
 
 def pad_to(

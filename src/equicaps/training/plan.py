@@ -20,7 +20,10 @@ WATCHED = ("accuracy", "balanced_accuracy")
 
 
 def enough_views(images: int) -> int:
-    """The number of views that a training on this many images should see."""
+    """The number of views that a training on this many images should see.
+
+    Repeated images count as often as they are there, so that those of frequent classes, too, are seen often enough.
+    """
     return max(VIEWS_PER_IMAGE * images, FEWEST_VIEWS)
 
 
@@ -29,6 +32,7 @@ class Plan(NamedTuple):
 
     steps: int
     views_per_image: float
+    """Of different images, on average."""
     cpu_minutes: float
     is_enough: bool
     """Whether the budget did not limit the number of views."""

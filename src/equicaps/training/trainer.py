@@ -207,16 +207,17 @@ class Trainer:
 
     def _plan(self, first: int, spent: float) -> None:
         """Convert the budget of CPU-minutes to steps; all processes follow the plan of the first."""
-        budget, batch, images = self.config.budget, self.config.batch, len(self.sampler.data)
+        budget, batch, data = self.config.budget, self.config.batch, self.sampler.data
+        enough = enough_views(len(data))
         assert budget.most_minutes is not None
         left = budget.most_minutes * 60 * SAFETY - self.cpu_seconds
         speed = (self.step - first) / (self.cpu_seconds - spent)
         more = int(left * speed)
         if budget.up_to_minutes is not None:
-            more = min(more, math.ceil(enough_views(images) / batch) - self.step)
+            more = min(more, math.ceil(enough / batch) - self.step)
         steps = self.step + int(self.world.share(str(max(more, 0)).encode()))
         minutes = (self.cpu_seconds + (steps - self.step) / speed) / 60
-        self.plan = Plan(steps, steps * batch / images, minutes, steps * batch >= enough_views(images))
+        self.plan = Plan(steps, steps * batch / data.different, minutes, steps * batch >= enough)
         self.course = Course(steps)
 
     def tensors(self) -> dict[str, Tensor]:
