@@ -192,7 +192,7 @@ def measure(name: str, seed: int, folder: Path, rows: dict[str, Any], looks: lis
     size = config.model.image_size
     held_out = setup.evaluation.test.data if hasattr(setup.evaluation, "test") else setup.evaluation.data
     test, model = Test.of(held_out, size, seed=seed), load_image_model(out)
-    row = {"set": name, "seed": seed, "size": size, "training_images": len(setup.data), "cpu_minutes": minutes}
+    row = {"set": name, "seed": seed, "size": size, "training_images": setup.data.different, "cpu_minutes": minutes}
     row["commit"] = provenance()["commit"]
     now = datetime.now(UTC).isoformat(timespec="seconds")
     looks.append({"when": now, "commit": row["commit"], "set": name, "seed": seed})

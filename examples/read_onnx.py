@@ -46,9 +46,7 @@ def background(pixels: np.ndarray) -> np.ndarray:
     inside[1:-1, 1:-1] = True
     border = pixels[~inside].reshape(-1, channels)
     median = np.sort(border, axis=0)[(len(border) - 1) // 2]
-    away = np.abs(np.rint((border - median) * 255)).sum(
-        1
-    )  # in steps of 1/255; of several pixels, the smallest by value
+    away = np.abs(np.rint((border - median) * 255)).sum(1)  # of several that are as near, the smallest by value
     return np.array(min(map(tuple, border[away == away.min()]))) if away.min() else median
 
 

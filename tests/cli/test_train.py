@@ -51,7 +51,10 @@ def test_without_a_budget_the_training_plans_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr("equicaps.training.trainer.enough_views", lambda images: 30 * 8)
     result = run("digits", "--out", tmp_path, "--json", *OPTIONS)
     assert result.exit_code == 0, result.output
-    assert "takes at most 10 CPU-minutes; the first steps measure how fast this machine is" in result.stderr
+    assert (
+        "trains for at most 10 CPU-minutes, and then measures; the first steps tell how fast this machine is"
+        in result.stderr
+    )
     assert "plan: each training image will be seen about 12 times on average, in 0." in result.stderr
     assert json.loads(result.stdout)["step"] == 30
     assert "less if the validation" not in result.stderr  # there are none: of 20 images none is held back

@@ -69,7 +69,9 @@ def test_beforehand_it_is_said_what_is_known():
     assert (
         describe_budget(Budget(steps=100), 100, 64, 20) == "each training image will be seen about 320 times on average"
     )
-    assert describe_budget(Budget(up_to_minutes=10.0), None, 64, 20).startswith("takes at most 10 CPU-minutes")
+    assert describe_budget(Budget(up_to_minutes=10.0), None, 64, 20).startswith(
+        "trains for at most 10 CPU-minutes, and then measures"
+    )
 
 
 def shown(counts, classes):

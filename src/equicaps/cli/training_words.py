@@ -26,8 +26,8 @@ def describe_budget(budget: Budget, steps: int | None, views_per_step: int, imag
     """How long it will take at most, as far as it is known before the first step."""
     if steps is not None:
         return f"each training {kind} will be seen about {_times(steps * views_per_step / images)}"
-    bound = f"takes at most {budget.most_minutes:g} CPU-minutes"
-    return f"{bound}; the first steps measure how fast this machine is"
+    bound = f"trains for at most {budget.most_minutes:g} CPU-minutes, and then measures"
+    return f"{bound}; the first steps tell how fast this machine is"
 
 
 def describe_plan(plan: Plan, budget: Budget, *, watched: bool, kind: str = "image") -> str:
