@@ -78,17 +78,30 @@ def evidence(prediction: Prediction) -> Float[Tensor, " n"]:
 
 
 def deviations(
-    model: "PoseModel", images: Float[Tensor, "n channels height width"], degrees: Float[Tensor, " n"]
+    model: "PoseModel",
+    images: Float[Tensor, "n channels height width"],
+    degrees: Float[Tensor, " n"],
+    before: Float[Tensor, " n"],
 ) -> tuple[Prediction, Float[Tensor, " n"]]:
-    """What a model says about rotated images, and how far their angles are from the rotated angles of the images.
+    """What a model says about rotated images, and how far their angles are from those of the images, rotated.
 
     The deviation is in [0, 180] degrees, or at most half the period of a symmetric class, and NaN without a pose.
+
+    Args:
+        model: a model with poses.
+        images: the images, before they are rotated.
+        degrees: by how much each of them is rotated.
+        before: their angles before that, see :func:`angles_before`.
     """
-    still, rotated = (
-        model.predict(rotate(images, angles, model.image_size)) for angles in (torch.zeros_like(degrees), degrees)
-    )
+    rotated = model.predict(rotate(images, degrees, model.image_size))
     period = torch.full_like(degrees, 360.0) if rotated.period is None else rotated.period
-    return rotated, period / 2 - (period / 2 - (rotated.angles - still.angles - degrees) % period).abs()
+    return rotated, period / 2 - (period / 2 - (rotated.angles - before - degrees) % period).abs()
+
+
+def angles_before(model: "PoseModel", images: Float[Tensor, "n channels height width"]) -> Float[Tensor, " n"]:
+    """The angles of images that are not rotated, as the model itself says them."""
+    still = torch.zeros(len(images), dtype=images.dtype)
+    return model.predict(rotate(images, still, model.image_size)).angles
 
 
 def coverage(
@@ -100,7 +113,7 @@ def coverage(
     smallest, middle and largest stated error, and the mean of the stated errors in degrees. None without errors.
     """
     degrees = 360 * torch.rand(len(images), generator=torch.Generator().manual_seed(seed))
-    found, off = deviations(model, images, degrees.to(images))
+    found, off = deviations(model, images, degrees.to(images), angles_before(model, images))
     if found.angle_error is None or bool(off.isnan().all()):
         return None
     stated, off = found.angle_error[~off.isnan()], off[~off.isnan()]
@@ -125,7 +138,8 @@ def measure_errors(
     generator = torch.Generator().manual_seed(seed)
     views = min(max(VIEWS // len(images), 2), 20)
     degrees = 360 * torch.rand(views, len(images), generator=generator)
-    found = [deviations(model, images, angles.to(images)) for angles in degrees]
+    before = angles_before(model, images)
+    found = [deviations(model, images, angles.to(images), before) for angles in degrees]
     labels = torch.cat([prediction.labels for prediction, _ in found])
     seen = torch.cat([evidence(prediction) for prediction, _ in found])
     errors = torch.cat([deviation for _, deviation in found])
