@@ -163,7 +163,7 @@ def measure(name: str, seed: int, folder: Path, rows: dict[str, Any]) -> None:
     row["commit"] = provenance()["commit"]
     rows[f"{name}, equicaps, {seed}"] = {
         **row, "network": "equicaps", "parameters": parameters(model.network), **test.figures(model.network),
-        **(coverage(model, held_out.images[:]) or {}),
+        **(coverage(model, held_out) or {}),
     }  # fmt: skip
     tried = rows.setdefault(f"{name}, rates", {})
     for rate in RATES:

@@ -39,6 +39,8 @@ def test_trainings_with_and_without_known_angles_are_compared(tmp_path):
         "digits",
         "--images",
         "40",
+        "--validation-images",
+        "40",
         "--test-images",
         "20",
         "--steps",
@@ -55,6 +57,11 @@ def test_trainings_with_and_without_known_angles_are_compared(tmp_path):
         assert row["steps"] == 1
         assert 0 < row["all"]["median"] <= 180
         assert set(row["classes"]) <= set("0123456789")
+    assert "when an image is rotated" in without["stated"]["meaning"]
+    assert known["stated"]["meaning"].startswith("how far nine of ten angles are from known ones at most")
+    for row in (without, known):
+        assert row["stated"]["truth"]["angle_error_known_angles"] == 20
+        assert 0 <= row["stated"]["rotation"]["angle_error_coverage"] <= 100
 
 
 def test_networks_on_points_are_measured_beside_a_pointnet(tmp_path):

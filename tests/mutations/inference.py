@@ -63,6 +63,18 @@ MUTANTS = (
         ("evidence makes errors larger", "[labels] / evidence.clamp(min=FAINTEST)", "[labels] * evidence"),
         ("deviations above 180 degrees", "period / 2 - (period / 2 - (rotated", "(period / 2 - period / 2 + (rotated"),
         ("images without a pose count", "if int(defined.sum()) < views * FEWEST:", "if False:"),
+        ("known angles are no truth", "torch.where(data.known_angles, data.angles.to(own), own)", "own"),
+        (
+            "a few known angles hidden among other images",
+            "(known | ~torch.isin(data.labels, data.labels[known]))",
+            "(known | ~known)",
+        ),
+        (
+            "images of classes without known angles dropped",
+            "known | ~torch.isin(data.labels, data.labels[known])",
+            "known",
+        ),
+        ("a handful of known angles is enough", "if int(known.sum()) < FEWEST:", "if not known.any():"),
     ),
     *mutants_of(
         "src/equicaps/inference/audit.py",

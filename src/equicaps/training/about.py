@@ -40,7 +40,8 @@ def about_images(
         network: a trained :class:`GroupCapsNet` in eval mode.
         config: the settings of the training.
         data: the training set.
-        validation: images that are not in ``data``, on which the error of angles is measured.
+        validation: images that are not in ``data``, on which the error of angles is measured; from the truth, if enough
+            of them have known angles.
         content: the rest of the model file.
     """
     assert isinstance(network, GroupCapsNet)
@@ -58,7 +59,7 @@ def about_images(
     found |= {} if symmetries is None else {"symmetries": asdict(symmetries)}
     if validation is None:
         return found
-    errors = measure_errors(PoseModel(network, Card.of("model", {**content, **found})), square(validation.images[:]))
+    errors = measure_errors(PoseModel(network, Card.of("model", {**content, **found})), validation)
     return found | ({} if errors is None else {"angle_errors": asdict(errors)})
 
 
