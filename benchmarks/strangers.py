@@ -198,7 +198,7 @@ def measure(name: str, seed: int, folder: Path, rows: dict[str, Any], looks: lis
     looks.append({"when": now, "commit": row["commit"], "set": name, "seed": seed})
     rows[f"{name}, equicaps, {seed}"] = {
         **row, "network": "equicaps", "parameters": parameters(model.network), **test.figures(model.network),
-        **(coverage(model, held_out.images[:]) or {}), **(test.angle_error(model) if name in UPRIGHT else {}),
+        **(coverage(model, held_out) or {}), **(test.angle_error(model) if name in UPRIGHT else {}),
     }  # fmt: skip
     tried = rows.setdefault(f"{name}, rates", {})
     for rate in RATES:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from equicaps._files import write_bytes
 from equicaps.errors import UsageError
-from reproduction import galaxies_page, ledger, paper_page, results_page, space_page, strangers_page
+from reproduction import galaxies_page, ledger, paper_page, results_page, space_page, strangers_page, symmetric_page
 from reproduction.markdown import filled
 from reproduction.results import Record
 
@@ -52,8 +52,12 @@ def _written(root: Path) -> dict[Path, str]:
         pages[root / REPRODUCTION] = filled(root / REPRODUCTION, tables)
     if galaxies is not None:
         pages[root / GALAXIES] = filled(root / GALAXIES, galaxies_page.tables(galaxies))
-    if (strangers := _read(results / "strangers.json")) is not None:
-        pages[root / OWN_DATA] = filled(root / OWN_DATA, {"results": strangers_page.table(strangers)})
+    own_data = {"results": ("strangers", strangers_page.table), "symmetric": ("symmetric", symmetric_page.table)}
+    tables = {
+        block: table(found) for block, (name, table) in own_data.items() if (found := _read(results / f"{name}.json"))
+    }
+    if tables:
+        pages[root / OWN_DATA] = filled(root / OWN_DATA, tables)
     if (points := _read(results / "points.json")) is not None:
         pages[root / SPACE] = filled(root / SPACE, {"results": space_page.table(points)})
     return pages

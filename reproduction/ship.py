@@ -74,9 +74,9 @@ def ship(name: str, console: Console) -> None:
         "command": f"python -m reproduction ship {name}",
         **({} if network.body.config.poses else {"convention": NO_POSES}),
     }
-    if unseen and (errors := measure_errors(PoseModel(network, Card.of(name, card)), unseen.images[:])):
+    if unseen and (errors := measure_errors(PoseModel(network, Card.of(name, card)), unseen)):
         card["angle_errors"] = asdict(errors)
-        card["figures"] |= coverage(PoseModel(network, Card.of(name, card)), mnist("test").images[:]) or {}
+        card["figures"] |= coverage(PoseModel(network, Card.of(name, card)), mnist("test")) or {}
     save_model(WEIGHTS / f"{name}.safetensors", network, card)
     lines = "\n".join(f"  {key} {value:.6g}" for key, value in figures.items())
     console.print(f"{name}\n{lines}", markup=False, highlight=False)

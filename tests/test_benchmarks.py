@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from reproduction import symmetric_page
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -39,6 +41,8 @@ def test_trainings_with_and_without_known_angles_are_compared(tmp_path):
         "digits",
         "--images",
         "40",
+        "--validation-images",
+        "40",
         "--test-images",
         "20",
         "--steps",
@@ -55,6 +59,31 @@ def test_trainings_with_and_without_known_angles_are_compared(tmp_path):
         assert row["steps"] == 1
         assert 0 < row["all"]["median"] <= 180
         assert set(row["classes"]) <= set("0123456789")
+    assert "when an image is rotated" in without["stated"]["meaning"]
+    assert known["stated"]["meaning"].startswith("how far nine of ten angles are from known ones at most")
+    for row in (without, known):
+        assert row["stated"]["truth"]["angle_error_known_angles"] == 20
+        assert 0 <= row["stated"]["rotation"]["angle_error_coverage"] <= 100
+
+
+def test_angles_of_symmetric_things_are_measured_on_fresh_drawings(tmp_path):
+    options = {
+        "--steps": 2,
+        "--images": 8,
+        "--test-images": 1,
+        "--fresh-images": 3,
+        "--json": tmp_path / "symmetric.json",
+    }
+    command = ["benchmarks/symmetric.py", *(str(word) for option in options.items() for word in option)]
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "symmetric.json").read_text())
+    assert record["steps"] == 2
+    assert {shape: row["true_period"] for shape, row in record["rows"].items()} == {
+        "bar": 180, "triangle": 120, "square": 90, "hexagon": 60, "washer": 0, "flag": 360,
+    }  # fmt: skip
+    assert all(0 <= row["with_angle"] <= 3 for row in record["rows"].values())
+    assert "| bar | 180° |" in symmetric_page.table(record)
 
 
 def test_networks_on_points_are_measured_beside_a_pointnet(tmp_path):

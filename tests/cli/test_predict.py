@@ -3,13 +3,20 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from commands import failed_cleanly
 from PIL import Image
 
+from equicaps import load
+from equicaps._tensor_files import read_tensors, write_tensors
 from equicaps.images.decode import open_image
+from equicaps.inference import model_files
+
+SHIPPED_DIGITS = Path(model_files.__file__).parent / "weights" / "digits.safetensors"
+ROTATION = "how closely nine of ten angles follow when an image is rotated"
 
 
 def predicted(run, model_file, *images):
@@ -38,6 +45,26 @@ def test_the_table_shows_both_outputs_and_the_convention(run, model_file, folder
 def test_the_table_says_what_the_error_of_an_angle_means(run, folder, model, shown):
     result = run("predict", folder / "zero.png", "--model", model)
     assert ("nine of ten" in result.stdout) == shown
+
+
+def test_the_table_and_the_card_say_whether_errors_are_from_the_truth(run, folder, tmp_path):
+    """Of the shipped digits they are not; of the same model with known angles of sevens they are, in part or in all."""
+    tensors, content = read_tensors(SHIPPED_DIGITS, "model")
+    names = ["[red]0", *"123456789"]  # no markup
+    for known, words in (
+        ((), ROTATION),
+        ((1, 7), f"at most (1, 7), or {ROTATION}"),
+        (range(10), "known ones at most."),
+    ):
+        errors = {**content["angle_errors"], "known_angles": [label in known for label in range(10)]}
+        path = tmp_path / f"{len(known)}.safetensors"
+        write_tensors(path, "model", tensors, {**content, "classes": names, "angle_errors": errors})
+        shown = " ".join(run("predict", folder / "zero.png", "--model", path).stdout.split())
+        assert words in shown
+        assert ("how upright the object was" in shown) == (not known)
+        card = " ".join(run("info", path).stdout.replace("│", " ").split())
+        assert f"angle error {load(path).card.angle_errors.meaning(names)}" in card
+    assert "angle error" not in run("info", "digits-plain").stdout
 
 
 def test_ink_on_paper_is_read_inverted(run, folder, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from PIL import Image
 from small_galaxies import SPLITS, npz, small_set
+from symmetric_shapes import SHAPES, shapes
 from typer.testing import CliRunner
 
 from equicaps import load
@@ -288,6 +289,35 @@ def test_known_angles_are_learned_measured_and_kept(cells):
     assert wrong.exit_code == 2
     assert "angles.csv, row 3: the angle of" in " ".join(wrong.stderr.split())
     assert not (cells.parent / "other").exists()
+
+
+def test_errors_of_symmetric_classes_are_told_alike_by_the_training_and_by_the_audit(tmp_path):
+    """Bars, washers and arrows, 20 images each; whatever is found, the card, the figures and the audit agree on it."""
+    images, labels = shapes()
+    for number, (image, label) in enumerate(zip(images, labels.tolist(), strict=True)):
+        path = tmp_path / "shapes" / SHAPES[label] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((255 * image[0]).round().byte().numpy()).save(path)
+    done = run(tmp_path / "shapes", "--steps", 4, "--batch", 32, "--out", tmp_path / "run", "--json")
+    assert done.exit_code == 0, done.output
+    figures, model = json.loads(done.stdout)["figures"], load(tmp_path / "run")
+    periods = dict(zip(model.classes, model.card.symmetries.periods.tolist(), strict=True))
+    assert periods["bar"] == 180
+    assert periods["arrow"] == 360
+    rows = dict(zip(model.classes, map(sum, json.loads(done.stdout)["confusion"]), strict=True))
+    modulo = sum(rows[name] for name, period in periods.items() if 0 < period < 360)
+    left_out = sum(rows[name] for name, period in periods.items() if period == 0)
+    assert (figures["images_modulo_period"], figures["images_of_round_classes"]) == (modulo, left_out)
+    assert modulo >= rows["bar"] > 0
+    assert model.card.figures["images_modulo_period"] == modulo
+    said = f"(pose error: {modulo} modulo the period of their class"
+    assert said in done.stderr
+    words = ("audit", str(tmp_path / "run"), "--data", str(tmp_path / "shapes"), "--step", "180")
+    audited = CliRunner().invoke(app, [*words, "--json"])
+    found = json.loads(audited.stdout)
+    assert (found["images_modulo_period"], found["images_of_round_classes"]) == (modulo, left_out)
+    shown = CliRunner().invoke(app, words, env={"COLUMNS": "200"}).stdout
+    assert f"any angle, {figures['images']} images {said}" in " ".join(shown.split())
 
 
 def test_the_same_command_gives_the_same_checkpoint(tmp_path):

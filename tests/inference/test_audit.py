@@ -5,12 +5,15 @@ from dataclasses import replace
 
 import pytest
 import torch
+from symmetric_shapes import MANY, SHAPES, shapes, untrained
 
 import equicaps
-from equicaps.data import embedded_digits
+from equicaps.data import Dataset, embedded_digits
+from equicaps.drawing import plot_certificate
 from equicaps.errors import UsageError
 from equicaps.images import rotate
-from equicaps.inference import PoseModel, audit
+from equicaps.inference import Card, PoseModel, audit
+from equicaps.inference.symmetry import find_symmetries
 from equicaps.metrics import Exactness, LayerExactness
 from equicaps.models import Architecture, GroupCapsNet
 
@@ -128,3 +131,25 @@ def test_the_accuracy_at_an_angle_is_that_of_the_rotated_images(digits):
     upright, inverted = audit.audit(equicaps.load("digits-plain"), digits, step=180).angles
     assert upright.accuracy > 90
     assert inverted.accuracy < 70
+
+
+def test_pose_errors_of_symmetric_classes_are_those_modulo_their_period():
+    """Two bars, triangles, squares and hexagons each, and two washers, which do not count."""
+    images, labels = shapes()
+    network, few = untrained(), torch.arange(0, 5 * MANY, MANY // 2)
+    symmetries = find_symmetries(network, images, labels)
+    card = Card("test", "", "", SHAPES, (0.0,) * len(SHAPES), frame=32)
+    data = Dataset("shapes", images[few], labels[few], SHAPES)
+    found, plain = (
+        audit.audit(PoseModel(network, replace(card, symmetries=which)), data, step=120) for which in (symmetries, None)
+    )
+    assert (found.images_modulo_period, found.images_of_round_classes) == (8, 2)
+    assert (plain.images_modulo_period, plain.images_of_round_classes) == (0, 0)
+    assert found.angles[0].pose_error_mean < 1e-3
+    assert max(entry.pose_error_mean for entry in found.angles) < 4
+    assert min(entry.pose_error_mean for entry in plain.angles) > 30  # control
+    assert [entry.accuracy for entry in found.angles] == [entry.accuracy for entry in plain.angles]
+    washers = data.take((data.labels == 4).nonzero().flatten())
+    only = audit.audit(PoseModel(network, replace(card, symmetries=symmetries)), washers, step=180)
+    assert only.to_dict()["angles"][0]["pose_error_mean"] is None
+    assert plot_certificate(only).startswith(b"\x89PNG")

@@ -3,65 +3,27 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image, ImageDraw
+from symmetric_shapes import MANY, ORDERS, SHAPES, shapes, untrained
 
 from equicaps import load
 from equicaps.data import embedded_digits
 from equicaps.images import rotate
 from equicaps.inference import Card, PoseModel
-from equicaps.inference.symmetry import Symmetries, Symmetry, find_symmetries
-from equicaps.models import GroupCapsNet
-
-SHAPES = ("bar", "triangle", "square", "hexagon", "washer", "arrow")
-ORDERS = (2, 3, 4, 6, 0, None)
-MANY = 20
-
-
-def polygon(corners):
-    return [(math.cos(math.tau * k / corners), math.sin(math.tau * k / corners)) for k in range(corners)]
-
-
-def drawn(shape, size, noise=0.0, seed=0):
-    """A shape in an image of 32x32 pixels, drawn eight times as large and reduced."""
-    image = Image.new("L", (256, 256))
-    pen = ImageDraw.Draw(image)
-    outlines = {
-        "bar": [(-1, -0.35), (1, -0.35), (1, 0.35), (-1, 0.35)],
-        "triangle": polygon(3), "square": polygon(4), "hexagon": polygon(6),
-        "arrow": [(-1, -0.2), (0.2, -0.2), (0.2, -0.5), (1, 0), (0.2, 0.5), (0.2, 0.2), (-1, 0.2)],
-    }  # fmt: skip
-    if shape == "washer":
-        for radius, shade in ((size, 255), (size // 2, 0)):
-            pen.ellipse((128 - radius, 128 - radius, 127 + radius, 127 + radius), fill=shade)
-    else:
-        pen.polygon([(127.5 + size * x, 127.5 - size * y) for x, y in outlines[shape]], fill=255)
-    pixels = np.asarray(image.resize((32, 32), Image.Resampling.BOX)) / 255
-    pixels = pixels + np.random.default_rng(seed).normal(0, noise, pixels.shape)
-    return torch.from_numpy(pixels.clip(0, 1).astype(np.float32))[None]
-
-
-def shapes(noise=0.0):
-    images = [drawn(name, 65 + k, noise, 100 * label + k) for label, name in enumerate(SHAPES) for k in range(MANY)]
-    return torch.stack(images), torch.arange(len(SHAPES)).repeat_interleave(MANY)
+from equicaps.inference.symmetry import Symmetries, Symmetry, find_symmetries, pose_error, with_moments
+from equicaps.losses import true_poses
+from equicaps.metrics import on_cpu, pose_errors
 
 
 @pytest.fixture(scope="module")
 def model():
-    torch.manual_seed(0)
-    network = GroupCapsNet.from_preset("steerable", num_classes=len(SHAPES))
-    images, _ = shapes()
-    with torch.no_grad():
-        for _ in range(20):
-            network.train()(rotate(images, 360 * torch.rand(len(images)), 32))
-    return PoseModel(network, Card("test", "", "", SHAPES, (0.0,) * len(SHAPES), frame=32))
+    return PoseModel(untrained(), Card("test", "", "", SHAPES, (0.0,) * len(SHAPES), frame=32))
 
 
 @pytest.fixture(scope="module")
 def found(model):
-    return find_symmetries(model, *shapes())
+    return find_symmetries(model.network, *shapes())
 
 
 def orders(symmetries):
@@ -76,7 +38,7 @@ def read(model, symmetries, images, labels):
 
 @pytest.mark.parametrize("noise", [0.0, 0.03])
 def test_the_order_of_every_shape_is_found(model, noise):
-    symmetries = find_symmetries(model.eval(), *shapes(noise))
+    symmetries = find_symmetries(model.network, *shapes(noise))
     expected = ORDERS if not noise else (2, 3, 4, 6, symmetries.classes[4] and 0, None)  # noise may give a disc a pose
     assert orders(symmetries) == expected
     assert symmetries.periods.tolist()[:4] == [180, 120, 90, 60]
@@ -84,14 +46,14 @@ def test_the_order_of_every_shape_is_found(model, noise):
 
 def test_a_class_of_few_images_is_left_alone(model):
     images, labels = shapes()
-    assert find_symmetries(model.eval(), images[:4], labels[:4]) is None
+    assert find_symmetries(model.network, images[:4], labels[:4]) is None
 
 
 def test_digits_have_no_symmetry():
     """Not even 0, 1 and 8, whose poses follow a rotation."""
     digits = embedded_digits("train").take(slice(0, 400))
-    assert find_symmetries(load("digits"), digits.images, digits.labels) is None
-    assert find_symmetries(load("digits-plain"), digits.images, digits.labels) is None
+    assert find_symmetries(load("digits").network, digits.images, digits.labels) is None
+    assert find_symmetries(load("digits-plain").network, digits.images, digits.labels) is None
 
 
 def test_angles_follow_a_rotation_modulo_the_period_and_upright_shapes_read_zero(model, found):
@@ -153,7 +115,7 @@ def test_known_angles_say_what_upright_is(model, found):
     angles = torch.full((MANY,), math.nan)
     angles[::4] = 30.0
     for known, expected in ((None, 0.0), (angles, 30.0)):
-        symmetries = find_symmetries(model, images, labels, angles=known)
+        symmetries = find_symmetries(model.network, images, labels, angles=known)
         assert read(model, symmetries, images, labels).mean().item() == pytest.approx(expected, abs=2)
 
 
@@ -185,3 +147,43 @@ def test_symmetries_that_do_not_fit_the_network_are_refused(model, found, change
     classes = tuple(one and replace(one, weights=change.get("weights", one.weights)) for one in found.classes)
     with pytest.raises(ValueError, match=message):
         PoseModel(model.network, replace(model.card, symmetries=Symmetries(change.get("layer", 1), classes)))
+
+
+def test_moments_stand_in_for_the_poses_of_symmetric_classes(model, found):
+    """They rotate as many times as fast as the image as there are positions that look the same."""
+    images, labels = shapes()
+    orders = found.orders[labels]
+    assert found.orders.tolist() == [2, 3, 4, 6, 0, 1]
+    degrees = 360 * torch.rand(len(images))
+    still, rotated = (rotate(images, angles, 32) for angles in (torch.zeros_like(degrees), degrees))
+
+    @torch.no_grad()
+    def errors(network):
+        before, after = (true_poses(network(view), labels) for view in (still, rotated))
+        return pose_errors(before, after, degrees * orders)
+
+    read, plain = errors(with_moments(model.network, found)), errors(on_cpu(model.network))
+    symmetric = orders > 1
+    assert (read[symmetric] / orders[symmetric]).median() < 3
+    assert plain[symmetric].median() > 45  # control: the poses of these classes do not follow
+    assert (read[orders == 0] == 180).all()
+    assert torch.equal(read[orders == 1], plain[orders == 1])
+
+
+def test_moments_change_nothing_but_poses_of_symmetric_classes(model, found):
+    images, _ = shapes()
+    with torch.no_grad():
+        plain, read = model.network(images), with_moments(model.network, found)(images)
+        same = with_moments(model.network, None)(images)
+    for one, other in zip(plain[:2], read[:2], strict=True):
+        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(read.poses[:, 5], plain.poses[:, 5])
+    assert (read.poses[:, 4] == 0).all()
+    assert torch.equal(same.poses, plain.poses)
+
+
+def test_an_undefined_angle_is_half_a_period_off_and_round_classes_do_not_count():
+    """Two positions in a turn: 90 degrees at most; six: 30."""
+    found = pose_error(torch.tensor([180.0, 10.0, 180.0, 4.0, 180.0]), torch.tensor([6.0, 2.0, 0.0, 1.0, 2.0]))
+    assert found == pytest.approx(((30 + 5 + 4 + 90) / 4, 5, 50.0))
+    assert pose_error(torch.tensor([180.0]), torch.tensor([0.0])) is None

@@ -55,6 +55,9 @@ MUTANTS = (
         ("moments that a symmetry forbids are allowed", "forbidden < BROKEN * signal[order]", "forbidden < 1e9"),
         ("the zero of a symmetric class is arbitrary", "if mean.abs() > AGREED else", "if mean.abs() > 2 else"),
         ("moments that do not follow a rotation count", "follows[order] > FOLLOWS and", "True and"),
+        ("moments that rotate only as fast as the image", ".to(output.poses) * orders)", ".to(output.poses))"),
+        ("errors of moments are those of angles", "errors[counted] / orders[counted]", "errors[counted]"),
+        ("round classes have errors", "counted = orders > 0", "counted = orders >= 0"),
     ),
     *mutants_of(
         "src/equicaps/inference/angle_error.py",
@@ -63,6 +66,18 @@ MUTANTS = (
         ("evidence makes errors larger", "[labels] / evidence.clamp(min=FAINTEST)", "[labels] * evidence"),
         ("deviations above 180 degrees", "period / 2 - (period / 2 - (rotated", "(period / 2 - period / 2 + (rotated"),
         ("images without a pose count", "if int(defined.sum()) < views * FEWEST:", "if False:"),
+        ("known angles are no truth", "torch.where(data.known_angles, data.angles.to(own), own)", "own"),
+        (
+            "a few known angles hidden among other images",
+            "(known | ~torch.isin(data.labels, data.labels[known]))",
+            "(known | ~known)",
+        ),
+        (
+            "images of classes without known angles dropped",
+            "known | ~torch.isin(data.labels, data.labels[known])",
+            "known",
+        ),
+        ("a handful of known angles is enough", "if int(known.sum()) < FEWEST:", "if not known.any():"),
     ),
     *mutants_of(
         "src/equicaps/inference/audit.py",
@@ -87,8 +102,8 @@ MUTANTS = (
         ("audit's accuracy of images that are not rotated", "accuracy(turned, labels)", "accuracy(still, labels)"),
         (
             "audit's pose error with the wrong sign",
-            "true_poses(turned, labels), angle)",
-            "true_poses(turned, labels), -angle)",
+            "true_poses(turned, labels), angle * order)",
+            "true_poses(turned, labels), -angle * order)",
         ),
         (
             "capsules rotated without their poses",

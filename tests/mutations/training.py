@@ -132,7 +132,9 @@ MUTANTS = (
     *mutants_of(
         "src/equicaps/training/evaluation.py",
         ("training/test_evaluation.py",),
-        ("pose errors with the wrong sign", "true_poses(rotated, y), angle)", "true_poses(rotated, y), -angle)"),
+        ("true angles of symmetric classes not taken modulo", "(degrees + truth) * order)", "degrees + truth)"),
+        ("the zero of a pose for a symmetric class", "torch.where(orders == 1, zeros, 0.0)", "zeros"),
+        ("pose errors with the wrong sign", "true_poses(rotated, y), turn)", "true_poses(rotated, y), -turn)"),
         ("seed of the evaluation ignored", "torch.Generator().manual_seed(seed)", "torch.Generator().manual_seed(0)"),
         (
             "small batches count as much as large ones",
@@ -195,6 +197,7 @@ MUTANTS = (
         ),
         ("evaluated on the training images", "AnyAngle(held_out, side,", "AnyAngle(training, side,"),
         ("single views rotated", "180.0 if config.views == 2 else 0.0", "180.0"),
+        ("symmetric classes unknown to the last evaluation", ", symmetries_from=training)", ")"),
     ),
     *mutants_of(
         "src/equicaps/training/distributed.py",

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from equicaps._files import lock_folder
-from equicaps.training import about
+from equicaps.training import zeros
 
 with jaxtyping.install_import_hook("reproduction", "beartype.beartype"):
     from reproduction import exactness, protocols, trainings
@@ -35,7 +35,7 @@ def run_everything(folder: Path) -> None:
         patch.setattr(trainings, "QUICK_IMAGES", 40)
         patch.setattr(protocols, "QUICK_EVERY", 25)
         patch.setattr(exactness, "STEP", 90)
-        patch.setattr(about, "ENOUGH", 2)  # images of each class in which symmetries are looked for
+        patch.setattr(zeros, "ENOUGH", 2)  # images of each class in which symmetries are looked for
         done = CliRunner().invoke(app, ["all", "--quick", "--results", str(folder)])
     assert done.exit_code == 0, done.output
 

@@ -21,6 +21,7 @@ def test_the_test_images_are_looked_at_once_and_the_watched_ones_are_not_trained
     assert test.name.startswith("MNIST subset (test")
     assert len(watched) == 30
     assert made.validation is watched
+    assert made.evaluation.test.symmetries_from is made.data  # those from which the card has them
     trained = {image.numpy().tobytes() for image in made.data.images}
     assert not trained & {image.numpy().tobytes() for image in watched.images}
     seen = []
@@ -145,4 +146,6 @@ def test_a_training_on_many_small_classes_is_watched(monkeypatch):
 
 def test_full_balance_is_for_those_who_ask(monkeypatch):
     use(monkeypatch, [380, 20])
-    assert set_up("digits", small(1), balance=True).data.class_sizes() == [342, 342]
+    made = set_up("digits", small(1), balance=True)
+    assert made.data.class_sizes() == [342, 342]
+    assert made.evaluation.test.symmetries_from is made.data

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from equicaps.cli.audit_shapes import audit_shapes
 from equicaps.cli.options import DEFAULT_DATA
-from equicaps.cli.progress import reading_bar
+from equicaps.cli.progress import describe_symmetric, reading_bar
 from equicaps.cli.reporting import FAILED, fail, reported, settings_reported
 from equicaps.cli.terminal import new_file, show_json, write
 from equicaps.data.by_name import load_test_split
@@ -73,13 +73,13 @@ def _show(certificate: Certificate, targets: list[Path]) -> None:
     for number, layer in enumerate(certificate.exact_layers, 1):
         table.add_row(f"layer {number}", "", "", f"{layer.activations:.1e}", f"{layer.poses:.1e}")
     console.print(table, highlight=False)
+    symmetric = describe_symmetric(certificate.images_modulo_period, certificate.images_of_round_classes)
     table = Table("rotated by", "accuracy", "by agreement", "pose error mean", "median", title=(
-        f"any angle, {certificate.images:,} images"), title_justify="left")  # fmt: skip
+        f"any angle, {certificate.images:,} images{symmetric}"), title_justify="left")  # fmt: skip
     for entry in certificate.angles:
         accuracies = (f"{entry.accuracy:.1f} %", f"{entry.agreement_accuracy:.1f} %")
-        table.add_row(
-            f"{entry.degrees}°", *accuracies, f"{entry.pose_error_mean:.1f}°", f"{entry.pose_error_median:.1f}°"
-        )
+        errors = ("–" if error is None else f"{error:.1f}°" for error in entry[-2:])
+        table.add_row(f"{entry.degrees}°", *accuracies, *errors)
     console.print(table, highlight=False)
     table = Table("layer", "activations", "poses", "control", title="layers at any angle, mean relative error",
                   title_justify="left", caption="control: poses not rotated", caption_justify="left")  # fmt: skip

@@ -40,7 +40,7 @@ def info(checkpoint: str, as_json: bool) -> None:
 
 def _of_images(model: PoseModel) -> tuple[dict[str, Any], dict[str, str]]:
     """What a program and what a person should know about a network that takes images."""
-    card, network = model.card, model.network
+    card, network, errors = model.card, model.network, model.card.angle_errors
     parameters, of_decoder = network.parameter_counts()
     preset = card.training.get("model", {}).get("preset", "")
     facts = {"preset": preset, "parameters": parameters, "decoder_parameters": of_decoder,
@@ -55,6 +55,7 @@ def _of_images(model: PoseModel) -> tuple[dict[str, Any], dict[str, str]]:
         "decoder": f"{of_decoder:,} more parameters, which predictions do not use" if of_decoder else "none",
         "data": card.data,
         "background": BACKGROUNDS[card.background] if card.background else "any",
+        **({} if errors is None else {"angle error": errors.meaning(card.classes)}),
     }
 
 

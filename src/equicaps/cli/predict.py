@@ -18,13 +18,12 @@ from equicaps.drawing import draw_pose
 from equicaps.errors import UsageError
 from equicaps.images.decode import find_images, is_remote, open_image
 from equicaps.images.pictures import encoded
-from equicaps.inference import Answer, PointModel, load
+from equicaps.inference import Answer, Card, PointModel, load
 from equicaps.inference.model import WORKERS
 from equicaps.inference.prediction import format_angle
 
-ERRORS = (
-    "± is how closely nine of ten angles follow when an image is rotated; it does not say how upright the object was."
-)
+NOT_UPRIGHT = "; it does not say how upright the object was."
+"""What must be said of errors that no known angle was compared with."""
 
 
 def predict(
@@ -84,15 +83,17 @@ def predict(
     if as_json:
         show_json(document(trained.card, "images", entries(rows, targets), failures))
     elif rows:
-        _show(rows, trained.card.convention)
+        _show(rows, trained.card)
     note_inverted(console, trained, sum(answer.inverted for _, answer in rows), len(rows))
     failures_reported(console, failures)
 
 
-def _show(rows: list[tuple[Path, Answer]], convention: str) -> None:
+def _show(rows: list[tuple[Path, Answer]], card: Card) -> None:
     errors = any(answer.angle_error is not None for _, answer in rows)
-    caption = f"{convention} {ERRORS}" if errors else convention
-    table = Table("image", "class", "confidence", "angle", "by agreement", caption=caption, caption_justify="left")
+    caption = f"{card.convention} {_meaning(card)}" if errors else card.convention
+    table = Table(
+        "image", "class", "confidence", "angle", "by agreement", caption=escape(caption), caption_justify="left"
+    )
     for column in table.columns[2:4]:
         column.justify = "right"
     table.columns[0].overflow = "fold"
@@ -102,3 +103,10 @@ def _show(rows: list[tuple[Path, Answer]], convention: str) -> None:
         cells = (str(file), answer.label, f"{answer.confidence:.1%}", angle, agreed)
         table.add_row(*(escape(printable(cell)) for cell in cells))
     Console().print(table, highlight=False)
+
+
+def _meaning(card: Card) -> str:
+    """What ± says."""
+    assert card.angle_errors is not None
+    said = card.angle_errors.meaning(card.classes)
+    return f"± is {said}" + ("." if any(card.angle_errors.known_angles) else NOT_UPRIGHT)

@@ -13,6 +13,8 @@ from equicaps.data.reduced import Watch
 from equicaps.training import Progress
 from equicaps.training.plan import Plan
 
+LEAST_UNDEFINED = 0.5
+"""The percentage of undefined poses from which they are mentioned."""
 PATIENCE = 5.0
 """After so many seconds a bar shows how many images or shapes have been read."""
 
@@ -119,6 +121,19 @@ def describe(row: Mapping[str, int | float], *, kind: str = "image") -> str:
     line += f"agreements {row['agreement_accuracy']:6.2f} %"
     if "pose_error_mean" in row:
         line += f"  pose error {row['pose_error_mean']:5.2f} / {row['pose_error_median']:4.2f}°"
+    if row.get("pose_undefined", 0) >= LEAST_UNDEFINED:
+        line += f" ({row['pose_undefined']:.0f} % undefined)"
     if "angle_error_mean" in row:
         line += f"  error of known angles {row['angle_error_mean']:5.2f} / {row['angle_error_median']:4.2f}°"
-    return f"{line}  on {row['images']:,} {kind}s"
+    counts = (int(row.get(f"images_{which}", 0)) for which in ("modulo_period", "of_round_classes"))
+    return f"{line}  on {row['images']:,} {kind}s{describe_symmetric(*counts)}"
+
+
+def describe_symmetric(modulo_period: int, of_round_classes: int) -> str:
+    """How many images of symmetric classes the pose error of an evaluation or an audit counts in another way."""
+    parts = {
+        "modulo the period of their class": modulo_period,
+        "left out, because their class is round": of_round_classes,
+    }
+    found = [f"{count:,} {how}" for how, count in parts.items() if count]
+    return f" (pose error: {', '.join(found)})" if found else ""

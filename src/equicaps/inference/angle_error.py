@@ -1,8 +1,8 @@
 """How far an angle may be off, from the evidence for it, as measured on images that the network was not trained on."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from equicaps.data.dataset import Dataset
+from equicaps.images.preparation import square
 from equicaps.images.rotation import rotate
 from equicaps.inference.prediction import Prediction
 
@@ -23,9 +25,13 @@ VIEWS = 4000
 BINS = 5
 """How many groups of about equal rough errors have an error of their own."""
 FEWEST = 20
-"""The number of images without which nothing is stated, and half of that for an error of a class's own."""
+"""The number of images without which nothing is stated, and half of that for an error of a class's own; also the number
+of known angles without which none is compared with."""
 FAINTEST = 1e-3
 """The least evidence that is told from none."""
+FROM_TRUTH = "how far nine of ten angles are from known ones at most"
+FROM_ROTATION = "how closely nine of ten angles follow when an image is rotated"
+"""What an error says, measured in either way."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +45,20 @@ class AngleErrors:
         by_class: the error of each class.
         rough: ascending rough errors.
         errors: the error measured around each of them.
+        known_angles: for each class, whether its images were compared with known angles; if not, they were compared
+            with themselves, rotated. Empty if that was so for all classes.
     """
 
     by_class: tuple[float, ...]
     rough: tuple[float, ...]
     errors: tuple[float, ...]
+    known_angles: tuple[bool, ...] = ()
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "AngleErrors":
         """From a model file."""
-        return cls(*(tuple(map(float, content[name])) for name in ("by_class", "rough", "errors")))
+        by_class, rough, errors = (tuple(map(float, content[name])) for name in ("by_class", "rough", "errors"))
+        return cls(by_class, rough, errors, tuple(map(bool, content.get("known_angles", ()))))
 
     def __post_init__(self) -> None:
         numbers = (*self.by_class, *self.rough, *self.errors)
@@ -59,11 +69,25 @@ class AngleErrors:
                 f"AngleErrors: `rough` must ascend, with one of `errors` for each, but they are {self.rough} and "
                 f"{self.errors}."
             )
+        if len(self.known_angles) not in (0, len(self.by_class)):
+            raise ValueError(
+                f"AngleErrors: `known_angles` must say something of each of {len(self.by_class)} classes, but is "
+                f"{self.known_angles}."
+            )
 
     def __call__(self, labels: Int[Tensor, " n"], evidence: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
         """The error in degrees of the angle of each image, at most 180."""
         found = np.interp(self._rough(labels, evidence).numpy(), self.rough, self.errors)
         return torch.from_numpy(found).to(evidence.dtype).clamp(max=180.0)
+
+    def meaning(self, classes: Sequence[str]) -> str:
+        """What these errors say, in words; ``classes`` are the names of the classes."""
+        known = [name for name, is_known in zip(classes, self.known_angles, strict=False) if is_known]
+        if not known:
+            return FROM_ROTATION
+        if len(known) == len(classes):
+            return FROM_TRUTH
+        return f"{FROM_TRUTH} ({', '.join(known)}), or {FROM_ROTATION} (other classes)"
 
     def _rough(self, labels: Tensor, evidence: Tensor) -> Float[Tensor, " n"]:
         return torch.tensor(self.by_class)[labels] / evidence.clamp(min=FAINTEST)
@@ -78,29 +102,58 @@ def evidence(prediction: Prediction) -> Float[Tensor, " n"]:
 
 
 def deviations(
-    model: "PoseModel", images: Float[Tensor, "n channels height width"], degrees: Float[Tensor, " n"]
+    model: "PoseModel",
+    images: Float[Tensor, "n channels height width"],
+    degrees: Float[Tensor, " n"],
+    before: Float[Tensor, " n"],
 ) -> tuple[Prediction, Float[Tensor, " n"]]:
-    """What a model says about rotated images, and how far their angles are from the rotated angles of the images.
+    """What a model says about rotated images, and how far their angles are from those of the images, rotated.
 
     The deviation is in [0, 180] degrees, or at most half the period of a symmetric class, and NaN without a pose.
+
+    Args:
+        model: a model with poses.
+        images: the images, before they are rotated.
+        degrees: by how much each of them is rotated.
+        before: their angles before that, see :func:`angles_before`.
     """
-    still, rotated = (
-        model.predict(rotate(images, angles, model.image_size)) for angles in (torch.zeros_like(degrees), degrees)
-    )
+    rotated = model.predict(rotate(images, degrees, model.image_size))
     period = torch.full_like(degrees, 360.0) if rotated.period is None else rotated.period
-    return rotated, period / 2 - (period / 2 - (rotated.angles - still.angles - degrees) % period).abs()
+    return rotated, period / 2 - (period / 2 - (rotated.angles - before - degrees) % period).abs()
 
 
-def coverage(
-    model: "PoseModel", images: Float[Tensor, "n channels height width"], *, seed: int = 1
-) -> dict[str, float] | None:
+def angles_before(model: "PoseModel", data: Dataset) -> Float[Tensor, " n"]:
+    """The angles of images that are not rotated: known ones, and others as the model itself says them."""
+    images = square(data.images[:])
+    own = model.predict(rotate(images, torch.zeros(len(images), dtype=images.dtype), model.image_size)).angles
+    return own if data.angles is None else torch.where(data.known_angles, data.angles.to(own), own)
+
+
+def comparable(data: Dataset) -> Dataset:
+    """The images on which errors are measured.
+
+    If at least :data:`FEWEST` of them have a known angle, it is the truth about them, and other images of their classes
+    do not count: how closely these follow a rotation says nothing about the zero of their class. Of a class without
+    any known angle, which has no true zero either, all images stay. With fewer known angles all images stay, without
+    angles.
+    """
+    known = data.known_angles
+    if int(known.sum()) < FEWEST:
+        return replace(data, angles=None)
+    return data.take((known | ~torch.isin(data.labels, data.labels[known])).nonzero().flatten())
+
+
+def coverage(model: "PoseModel", data: Dataset, *, seed: int = 1) -> dict[str, float] | None:
     """How often the error that a model states is kept, when images that it has never seen are rotated at random.
 
     The percentage of all angles that are no further off than stated, the same in the thirds of the images with the
-    smallest, middle and largest stated error, and the mean of the stated errors in degrees. None without errors.
+    smallest, middle and largest stated error, and the mean of the stated errors in degrees. Angles are compared with
+    known ones where there are enough, see :func:`comparable`; their number is a figure, too. None without errors.
     """
-    degrees = 360 * torch.rand(len(images), generator=torch.Generator().manual_seed(seed))
-    found, off = deviations(model, images, degrees.to(images))
+    data = comparable(data)
+    degrees = 360 * torch.rand(len(data), generator=torch.Generator().manual_seed(seed))
+    images = square(data.images[:])
+    found, off = deviations(model, images, degrees.to(images), angles_before(model, data))
     if found.angle_error is None or bool(off.isnan().all()):
         return None
     stated, off = found.angle_error[~off.isnan()], off[~off.isnan()]
@@ -110,22 +163,34 @@ def coverage(
         "stated_angle_error_mean": stated.mean().item(),
         "angle_error_coverage": within.mean().item(),
         **{f"angle_error_coverage_{name}_third": third.mean().item() for name, third in thirds},
+        **({} if data.angles is None else {"angle_error_known_angles": int(data.known_angles.sum())}),
     }
 
 
-def measure_errors(
-    model: "PoseModel", images: Float[Tensor, "n channels height width"], *, seed: int = 0
-) -> AngleErrors | None:
+def measure_errors(model: "PoseModel", data: Dataset, *, seed: int = 0) -> AngleErrors | None:
     """Measure how far angles are off when images, which should not have been trained on, are rotated at random.
 
-    None if the network has no poses or if there are fewer than :data:`FEWEST` images with a pose.
+    They are compared with known angles, if there are enough (:func:`comparable`), and otherwise with what the model
+    says before the rotation. None if the network has no poses or if there are fewer than :data:`FEWEST` images with a
+    pose.
     """
-    if not model.network.body.config.poses or len(images) < FEWEST:
+    if not model.network.body.config.poses:
         return None
-    generator = torch.Generator().manual_seed(seed)
+    chosen = comparable(data)
+    found = _measured(model, chosen, seed)
+    if found is None and chosen.angles is not None:
+        return _measured(model, replace(data, angles=None), seed)
+    return found
+
+
+def _measured(model: "PoseModel", data: Dataset, seed: int) -> AngleErrors | None:
+    """The errors of the angles of these images, some of which may be known; None if too few have a pose."""
+    if len(data) < FEWEST:
+        return None
+    images, before = square(data.images[:]), angles_before(model, data)
     views = min(max(VIEWS // len(images), 2), 20)
-    degrees = 360 * torch.rand(views, len(images), generator=generator)
-    found = [deviations(model, images, angles.to(images)) for angles in degrees]
+    degrees = 360 * torch.rand(views, len(images), generator=torch.Generator().manual_seed(seed))
+    found = [deviations(model, images, angles.to(images), before) for angles in degrees]
     labels = torch.cat([prediction.labels for prediction, _ in found])
     seen = torch.cat([evidence(prediction) for prediction, _ in found])
     errors = torch.cat([deviation for _, deviation in found])
@@ -140,8 +205,13 @@ def measure_errors(
     )
     rough = torch.tensor(by_class)[labels] / seen.clamp(min=FAINTEST)
     groups = rough.argsort().chunk(min(BINS, len(errors) // (views * FEWEST)))
-    table = [(rough[group].median().item(), conformal_quantile(errors[group], views)) for group in groups]
-    return AngleErrors(by_class, *zip(*table, strict=True))
+    known = torch.isin(torch.arange(len(model.classes)), data.labels[data.known_angles])
+    return AngleErrors(
+        by_class,
+        rough=tuple(rough[group].median().item() for group in groups),
+        errors=tuple(conformal_quantile(errors[group], views) for group in groups),
+        known_angles=tuple(known.tolist()),
+    )
 
 
 def conformal_quantile(errors: Float[Tensor, " n"], views: int = 1) -> float:

@@ -20,6 +20,7 @@ from equicaps.groups import SO2
 from equicaps.images import rotate
 from equicaps.images.stored import StoredImages
 from equicaps.inference.model import PoseModel, eval_mode
+from equicaps.inference.symmetry import pose_error, with_moments
 from equicaps.losses import true_poses
 from equicaps.metrics import Exactness, LayerExactness, accuracy, exactness, layer_exactness, on_cpu, pose_errors
 
@@ -40,9 +41,12 @@ class AtAngle(NamedTuple):
     """The accuracy of the scores in percent."""
     agreement_accuracy: float
     """The accuracy of the agreements in percent."""
-    pose_error_mean: float
-    """The mean angle in degrees between the pose of the true class and the rotated pose of the original image."""
-    pose_error_median: float
+    pose_error_mean: float | None
+    """The mean angle in degrees between the pose of the true class and the rotated pose of the original image.
+
+    Of a class that looks the same after a part of a turn it is measured modulo the period. Images of round classes do
+    not count; None if there are no others."""
+    pose_error_median: float | None
 
 
 class LayerAtAngle(NamedTuple):
@@ -76,6 +80,10 @@ class Certificate:
     layers: tuple[LayerAtAngle, ...]
     exact_mirrored: Exactness | None = None
     """The exactness under mirroring, of a network that ignores it."""
+    images_modulo_period: int = 0
+    """The number of images whose pose errors are those modulo the period of their class."""
+    images_of_round_classes: int = 0
+    """The number of images that have no pose errors."""
 
     @property
     def failures(self) -> list[str]:
@@ -158,8 +166,10 @@ def audit(
             angles.append(_at_angle(model, data, degrees))
         announce("any angle, layer by layer")
         any_angle = [entry for degrees in LAYER_ANGLES for entry in layers_at_angle(model, data, degrees)]
+    orders = _orders(model, data)
     return Certificate(
-        model.card.name, data.name, len(data), exact, tuple(layers), tuple(angles), tuple(any_angle), mirrored
+        model.card.name, data.name, len(data), exact, tuple(layers), tuple(angles), tuple(any_angle), mirrored,
+        images_modulo_period=int((orders > 1).sum()), images_of_round_classes=int((orders == 0).sum()),
     )  # fmt: skip
 
 
@@ -176,14 +186,22 @@ def _ready(model: PoseModel, images: Tensor | StoredImages, degrees: Tensor | No
 
 
 def _at_angle(model: PoseModel, data: Dataset, degrees: int, batch: int = 250) -> AtAngle:
-    network, errors, right = on_cpu(model.network), [], torch.zeros(2, dtype=torch.float64)
-    for images, labels in zip(data.images.split(batch), data.labels.split(batch), strict=True):
+    network, errors, right = with_moments(model.network, model.card.symmetries), [], torch.zeros(2, dtype=torch.float64)
+    orders = _orders(model, data)
+    parts = zip(data.images.split(batch), data.labels.split(batch), orders.split(batch), strict=True)
+    for images, labels, order in parts:
         angle = torch.full((len(images),), float(degrees))
         still, turned = network(_ready(model, images)), network(_ready(model, images, angle))
         right += torch.tensor(accuracy(turned, labels), dtype=torch.float64) * len(images)
-        errors.append(pose_errors(true_poses(still, labels), true_poses(turned, labels), angle))
-    error, (scores, agreements) = torch.cat(errors), (right / len(data)).tolist()
-    return AtAngle(degrees, scores, agreements, error.mean().item(), error.median().item())
+        errors.append(pose_errors(true_poses(still, labels), true_poses(turned, labels), angle * order))
+    error, (scores, agreements) = pose_error(torch.cat(errors), orders), (right / len(data)).tolist()
+    return AtAngle(degrees, scores, agreements, error and error.mean, error and error.median)
+
+
+def _orders(model: PoseModel, data: Dataset) -> Float[Tensor, " n"]:
+    """In how many positions of one turn the class of each image looks the same; 0 if in all."""
+    symmetries = model.card.symmetries
+    return torch.ones(len(data)) if symmetries is None else symmetries.orders[data.labels]
 
 
 @torch.no_grad()

@@ -28,7 +28,8 @@ class Answer:
         period: the degrees after which that class looks the same: 360, 180 for a bar, 60 for a hexagon, ..., or 0 for
             something round, which has no angle.
         angle_error: the angle is no further than this many degrees from the truth in nine of ten such cases; None
-            without a pose, or if that was not measured when the model was trained.
+            without a pose, or if that was not measured when the model was trained. The truth is a known angle, or that
+            an angle follows the rotation of an image: :attr:`Card.angle_errors` says which.
         agreed_label: the class whose votes agree most; None for a network without poses.
         agreement: the agreement of those votes, in [0, 1]; None for a network without poses.
         scores: the score of every class, before the softmax.

@@ -9,20 +9,18 @@ cancel. The weighted sum over c that is strongest in the images of a class, the 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Complex, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from equicaps.functional import Capsules
 from equicaps.images.rotation import rotate
-from equicaps.metrics import AGREED
+from equicaps.metrics import AGREED, UNDEFINED, Network, PoseError, on_cpu
+from equicaps.models import CapsOutput, GroupCapsNet
 from equicaps.numerics import NO_EVIDENCE, at_least
-
-if TYPE_CHECKING:
-    from equicaps.inference.model import PoseModel
 
 ORDERS = (1, 2, 3, 4, 5, 6)
 FEWEST = 5
@@ -97,6 +95,11 @@ class Symmetries:
         """The angle in degrees after which each class looks the same."""
         return torch.tensor([360.0 if one is None else one.period for one in self.classes])
 
+    @property
+    def orders(self) -> Float[Tensor, " classes"]:
+        """In how many positions of one turn each class looks the same; 0 if in all."""
+        return torch.tensor([1.0 if one is None else float(one.order) for one in self.classes])
+
     def check(self, layers: Sequence[Capsules]) -> None:
         """Raise unless these symmetries can be read from the layers of a network."""
         if not 0 <= self.layer < len(layers):
@@ -134,9 +137,45 @@ def moments(
     return torch.stack(found, 1), features.mean((2, 3)).sum(1)
 
 
+def with_moments(network: nn.Module, symmetries: Symmetries | None) -> Network:
+    """Like :func:`~equicaps.metrics.on_cpu`, with poses of symmetric classes that follow a rotation.
+
+    In place of the pose of a class of order k, whose votes cancel, stands the direction of its moment: it rotates k
+    times as fast as the image, and is the same for the k positions that look the same. It is zero, which is undefined,
+    where the moment is too faint and for a round class.
+    """
+    if symmetries is None:
+        return on_cpu(network)
+    assert isinstance(network, GroupCapsNet)
+    parameter, orders = next(network.parameters()), symmetries.orders
+
+    def answer(images: Float[Tensor, "n channels height width"]) -> CapsOutput:
+        output, layers = network.explain(images.to(parameter.device, parameter.dtype))
+        output = output.map(lambda value: value.to("cpu", images.dtype))
+        angles = torch.deg2rad(symmetries.angles(layers).to(output.poses) * orders)
+        directions = torch.stack((angles.cos(), angles.sin()), -1).nan_to_num(0.0)
+        return output._replace(poses=torch.where(orders.unsqueeze(-1) == 1, output.poses, directions))
+
+    return answer
+
+
+def pose_error(errors: Float[Tensor, " n"], orders: Float[Tensor, " n"]) -> PoseError | None:
+    """The error in degrees of images whose poses rotate ``orders`` times as fast, from the errors of these poses.
+
+    That of a class of order k is at most 180 / k degrees. Images of round classes, of order 0, do not count; None if
+    there are no others.
+    """
+    counted = orders > 0
+    if not counted.any():
+        return None
+    undefined = (errors[counted] == UNDEFINED).double().mean().item() * 100
+    degrees = errors[counted] / orders[counted]
+    return PoseError(degrees.mean().item(), degrees.median().item(), undefined)
+
+
 @torch.no_grad()
 def find_symmetries(
-    model: "PoseModel",
+    network: GroupCapsNet,
     images: Float[Tensor, "n channels height width"],
     labels: Int[Tensor, " n"],
     *,
@@ -150,15 +189,15 @@ def find_symmetries(
     ``angles`` of images are known (degrees, NaN elsewhere), these say what upright is; otherwise all images of a class
     count as upright.
     """
-    if not model.network.body.config.poses:
+    if not network.body.config.poses:
         return None
     degrees = 360 * torch.rand(len(images), generator=torch.Generator().manual_seed(seed))
-    looks = [_look(model, images, labels, angles) for angles in (torch.zeros_like(degrees), degrees)]
+    looks = [_look(network, images, labels, angles) for angles in (torch.zeros_like(degrees), degrees)]
     layer = looks[0].layer
     turns = torch.deg2rad(degrees)
     known = torch.full_like(turns, torch.nan) if angles is None else torch.deg2rad(angles)
     classes = []
-    for label in range(len(model.classes)):
+    for label in range(network.body.config.num_classes):
         own = (labels == label).cpu()
         still, rotated = (look.take(own) for look in looks)
         classes.append(_symmetry(still, rotated, turns[own], known[own]) if own.sum() >= FEWEST else None)
@@ -178,12 +217,12 @@ class _Look:
         return _Look(self.layer, self.poses[which], self.moments[which], self.features[which])
 
 
-def _look(model: "PoseModel", images: Tensor, labels: Tensor, degrees: Tensor, batch: int = 250) -> _Look:
+def _look(network: GroupCapsNet, images: Tensor, labels: Tensor, degrees: Tensor, batch: int = 250) -> _Look:
     poses, found, features, layer = [], [], [], 0
-    parameter = next(model.parameters())
+    parameter = next(network.parameters())
     parts = zip(images.split(batch), labels.split(batch), degrees.split(batch), strict=True)
     for x, y, angles in parts:
-        output, layers = model.network.explain(rotate(x, angles.to(x), model.image_size).to(parameter))
+        output, layers = network.explain(rotate(x, angles.to(x), network.image_size).to(parameter))
         sides = [capsules.activations.shape[-1] for capsules in layers]
         layer = max(number for number, side in enumerate(sides) if side == sides[0])  # the last one of the finest grid
         moment, feature = moments(layers[layer], ORDERS)

@@ -10,23 +10,19 @@ from torch import nn
 from equicaps.data import Dataset, Shapes
 from equicaps.data.padding import PaddedClouds
 from equicaps.groups import SO3
-from equicaps.images.preparation import square
 from equicaps.inference.angle_error import measure_errors
 from equicaps.inference.card import Card
 from equicaps.inference.model import PoseModel
 from equicaps.inference.point_card import PointCard
 from equicaps.inference.point_model import PointModel
 from equicaps.inference.rotation_error import measure_rotation_errors
-from equicaps.inference.symmetry import find_symmetries
 from equicaps.losses import true_poses
 from equicaps.metrics import on_cpu
 from equicaps.models import GroupCapsNet, PointCapsNet
 from equicaps.models.output import CapsOutput
 from equicaps.training.config import TrainConfig
-from equicaps.training.zeros import zeros_of
+from equicaps.training.zeros import symmetries_of, zeros_of
 
-FEW, ENOUGH = 10, 50
-"""The number of training images of each class in which symmetries are looked for, at least and at most."""
 BATCH = 64
 """How many shapes pass through the network at once."""
 
@@ -40,25 +36,22 @@ def about_images(
         network: a trained :class:`GroupCapsNet` in eval mode.
         config: the settings of the training.
         data: the training set.
-        validation: images that are not in ``data``, on which the error of angles is measured.
+        validation: images that are not in ``data``, on which the error of angles is measured; from the truth, if enough
+            of them have known angles.
         content: the rest of the model file.
     """
     assert isinstance(network, GroupCapsNet)
-    limit = config.intervals.evaluation_images
     found = {
         "data": data.name,
-        "zeros": zeros_of(network, data, size=config.image_model.image_size, limit=limit),
+        "zeros": zeros_of(network, data, size=config.image_model.image_size, limit=config.intervals.evaluation_images),
         "frame": max(data.images.shape[-2:]),  # the side of the training images, once they are square
         "background": data.background,
     }
-    share = (limit or len(data)) // len(data.classes)
-    some = data.some_of_each(min(max(share, FEW), ENOUGH))
-    model = PoseModel(network, Card.of("model", {**content, **found}))
-    symmetries = find_symmetries(model, square(some.images[:]), some.labels, angles=some.angles)
+    symmetries = symmetries_of(network, data)
     found |= {} if symmetries is None else {"symmetries": asdict(symmetries)}
     if validation is None:
         return found
-    errors = measure_errors(PoseModel(network, Card.of("model", {**content, **found})), square(validation.images[:]))
+    errors = measure_errors(PoseModel(network, Card.of("model", {**content, **found})), validation)
     return found | ({} if errors is None else {"angle_errors": asdict(errors)})
 
 

@@ -46,7 +46,8 @@ def set_up(
     With two views of each image, they are rotated by any angle; single views are not rotated. A tenth of the training
     images, at most as many as an evaluation looks at, is held back to watch the training; the images that it is tested
     on are looked at once, at its end. Of very few images none is held back. If one class has more than :data:`UNEVEN`
-    times the images of another, images of rarer classes are repeated (:meth:`.Dataset.balanced`).
+    times the images of another, images of rarer classes are repeated (:meth:`.Dataset.balanced`). The
+    last evaluation measures errors of classes that look the same after a part of a turn modulo that part.
 
     Args:
         data: the name of a data set, or a folder of classes.
@@ -59,19 +60,19 @@ def set_up(
     training, held_out = load_training_splits(data, size=side, angles=angles, watch=watch)
     count = min(len(training) // 10, config.intervals.evaluation_images or len(training))
     rest, watched = training.hold_back(count)
-    if len(watched) >= FEWEST_WATCHED:
-        training, config = rest, config.changed({"intervals.evaluation_images": len(watched)})
-    test: Evaluation = AnyAngle(held_out, side, confusion=True, zeros_from=training)
-    if training is rest:
-        evaluation: Evaluation = LookOnce(AnyAngle(watched, side, zeros_from=training), test)
-    else:
-        evaluation, config = test, config.changed({"intervals.evaluations": 1})
+    validation = watched if len(watched) >= FEWEST_WATCHED else None
+    training = training if validation is None else rest
     sizes = [size for size in training.class_sizes() if size]
     if balance or max(sizes) > UNEVEN * min(sizes):
         training = training.balanced(1.0 if balance else EVENED)
+    test: Evaluation = AnyAngle(held_out, side, confusion=True, zeros_from=training, symmetries_from=training)
+    if validation is None:
+        evaluation, config = test, config.changed({"intervals.evaluations": 1})
+    else:
+        evaluation = LookOnce(AnyAngle(validation, side, zeros_from=training), test)
+        config = config.changed({"intervals.evaluation_images": len(validation)})
     config = config.changed({"model.num_classes": len(training.classes), "model.in_channels": training.images.shape[1]})
     augmentation = Augmentation(side, rotation=180.0 if config.views == 2 else 0.0)
-    validation = watched if len(watched) >= FEWEST_WATCHED else None
     network = config.network()
     assert isinstance(network, GroupCapsNet)
     return Setup(config, training, augmentation, network, evaluation, validation)

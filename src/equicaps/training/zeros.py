@@ -1,17 +1,23 @@
-"""The zero of each class: the angle that a network gives to its upright images."""
+"""What training images say about the angles of each class: its zero, and how often it looks the same in one turn.
+
+The zero is the angle that a network gives to upright images of the class.
+"""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from equicaps.data import Dataset
-from equicaps.images.preparation import ImageFormat, fit
+from equicaps.images.preparation import ImageFormat, fit, square
+from equicaps.inference.symmetry import Symmetries, find_symmetries
 from equicaps.metrics import class_zeros, on_cpu
-from equicaps.models import CapsOutput
+from equicaps.models import CapsOutput, GroupCapsNet
 
 KNOWN_PER_CLASS, FEWEST = 100, 10
 """At most this many images of a class with known angles determine its zero, because the error of a mean falls slowly,
 and at least this many, if there are so many classes that their share of all would be less."""
+SYMMETRY_IMAGES, FEW, ENOUGH = 500, 10, 50
+"""The number of training images in which symmetries are looked for: in all, and of each class at least and at most."""
 
 
 def zeros_of(network: nn.Module, data: Dataset, *, size: int, limit: int | None) -> list[float]:
@@ -37,3 +43,14 @@ def zeros_of(network: nn.Module, data: Dataset, *, size: int, limit: int | None)
         mine = data.take(places).some(min(KNOWN_PER_CLASS, max(FEWEST, (limit or len(data)) // classes)))
         zeros[label] = class_zeros(answer, mine.images, mine.labels, classes=classes, angles=mine.angles)[label]
     return zeros
+
+
+def symmetries_of(network: nn.Module, data: Dataset) -> Symmetries | None:
+    """The symmetries of all classes, from some training images of each; None if there are none.
+
+    They depend on nothing else, so that the last evaluation and the card of the model speak of the same ones.
+    """
+    if not isinstance(network, GroupCapsNet):
+        return None
+    some = data.some_of_each(min(max(SYMMETRY_IMAGES // len(data.classes), FEW), ENOUGH))
+    return find_symmetries(network, square(some.images[:]), some.labels, angles=some.angles)
