@@ -1,6 +1,7 @@
 """The pages that show results, written from ``results/*.json`` and nothing else."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from equicaps._files import write_bytes
@@ -14,6 +15,12 @@ RESULTS, README = Path("docs", "results.md"), Path("README.md")
 GUARANTEES, GALAXIES = Path("docs", "guarantees.md"), Path("docs", "galaxies.md")
 REPRODUCTION, OWN_DATA = Path("docs", "reproduction.md"), Path("docs", "own_data.md")
 SPACE = Path("docs", "space.md")
+
+TABLES: dict[Path, dict[str, tuple[str, Callable[[Record], str]]]] = {
+    OWN_DATA: {"results": ("strangers", strangers_page.table), "symmetric": ("symmetric", symmetric_page.table)},
+    SPACE: {"results": ("points", space_page.table)},
+}
+"""Page -> its blocks, each written from one record."""
 
 
 def load(results: Path) -> results_page.Records:
@@ -52,14 +59,10 @@ def _written(root: Path) -> dict[Path, str]:
         pages[root / REPRODUCTION] = filled(root / REPRODUCTION, tables)
     if galaxies is not None:
         pages[root / GALAXIES] = filled(root / GALAXIES, galaxies_page.tables(galaxies))
-    own_data = {"results": ("strangers", strangers_page.table), "symmetric": ("symmetric", symmetric_page.table)}
-    tables = {
-        block: table(found) for block, (name, table) in own_data.items() if (found := _read(results / f"{name}.json"))
-    }
-    if tables:
-        pages[root / OWN_DATA] = filled(root / OWN_DATA, tables)
-    if (points := _read(results / "points.json")) is not None:
-        pages[root / SPACE] = filled(root / SPACE, {"results": space_page.table(points)})
+    for page, blocks in TABLES.items():
+        found = {block: (_read(results / f"{name}.json"), table) for block, (name, table) in blocks.items()}
+        if written := {block: table(record) for block, (record, table) in found.items() if record is not None}:
+            pages[root / page] = filled(root / page, written)
     return pages
 
 

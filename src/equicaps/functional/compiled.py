@@ -80,11 +80,10 @@ def _load(name: str) -> ctypes.CDLL:
                 [compiler, *flags, "-o", str(built), str(Path(scratch) / f"{name}.c"), "-lm"],
                 capture_output=True, text=True, timeout=_TIMEOUT, check=True,
             )  # fmt: skip
-            with open(built, "r+b") as file:
-                seal = _seal(file.read(), key)
-                file.write(seal)
-                file.flush()
-                os.fsync(file.fileno())
+            with open(built, "r+b") as made:
+                made.write(_seal(made.read(), key))
+                made.flush()
+                os.fsync(made.fileno())
             built.chmod(0o700)  # whatever the umask
             os.replace(built, path)
         if not _is_intact(path, key):
