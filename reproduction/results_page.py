@@ -124,8 +124,8 @@ def _views_of_poses(papers: Mapping[str, Measured]) -> str:
     if len(set(views)) < 2:
         return ""
     return (
-        f"Its pose error is after {views[0]} views without the reconstruction loss, and after {views[1]} with it: that "
-        "loss is not the only difference.\n"
+        f"Its pose errors were measured after {views[0]} views without the reconstruction loss, and after {views[1]} "
+        "with it: that loss is not the only difference.\n"
     )
 
 

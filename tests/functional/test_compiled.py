@@ -69,11 +69,11 @@ def test_a_file_that_is_not_what_was_made_is_compiled_again(cache, monkeypatch, 
         changed = {"empty": b"", "cut": content[:3000], "a bit": flipped, "no library": b"x" * len(content)}[damage]
     assert changed != content
     key = made.stem.split("-")[1]
-    assert compiled._is_intact(made, key)
+    assert compiled._is_sealed(made, key)
     damaged(made, changed)
-    assert not compiled._is_intact(made, key)
+    assert not compiled._is_sealed(made, key)
     assert isinstance(build(), ctypes.CDLL)
-    assert compiled._is_intact(made, key)
+    assert compiled._is_sealed(made, key)
     assert caplog.text == ""
 
 
@@ -103,6 +103,20 @@ def test_a_file_that_others_can_write_is_compiled_again(cache):
     made.chmod(0o666)
     assert isinstance(build(), ctypes.CDLL)
     assert not made.stat().st_mode & 0o022
+
+
+def test_where_files_belong_to_somebody_else_it_is_compiled_by_every_program(cache, monkeypatch, caplog):
+    """As on network drives that map users; nothing that others could have written is loaded."""
+    if not hasattr(os, "getuid"):
+        pytest.skip("no users")
+    build()
+    [made] = cache.iterdir()
+    changed = made.stat().st_mtime_ns
+    me = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: me + 1)
+    assert isinstance(build(), ctypes.CDLL)
+    assert made.stat().st_mtime_ns != changed
+    assert caplog.text == ""
 
 
 def test_without_a_compiler_one_line_says_so(cache, monkeypatch, caplog):

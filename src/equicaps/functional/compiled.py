@@ -71,7 +71,7 @@ def _load(name: str) -> ctypes.CDLL:
     folder = cache_folder() / "kernels"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{name}-{key}.so"
-    if not _is_intact(path, key):
+    if not (_is_ours(path) and _is_sealed(path, key)):
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             built = Path(scratch) / path.name
             for file, source in sources.items():
@@ -86,19 +86,22 @@ def _load(name: str) -> ctypes.CDLL:
                 os.fsync(made.fileno())
             built.chmod(0o700)  # whatever the umask
             os.replace(built, path)
-        if not _is_intact(path, key):
+        if not _is_sealed(path, key):  # the owner may be another one, as on some network drives
             path.unlink(missing_ok=True)
             raise LookupError(f"{path} changed while it was made and has been removed; the next program makes it again")
     return ctypes.CDLL(str(path))
 
 
-def _is_intact(path: Path, key: str) -> bool:
-    """Whether the file is there, nobody else could have written it, and its bytes are those that were made."""
+def _is_ours(path: Path) -> bool:
+    """Whether the file is there and nobody else could have written it."""
     if not path.is_file():
         return False
     status = path.stat()
-    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
-        return False
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+
+
+def _is_sealed(path: Path, key: str) -> bool:
+    """Whether the bytes of the file are those that were made under this key."""
     content = path.read_bytes()
     return content[-_SEAL:] == _seal(content[:-_SEAL], key)
 
