@@ -33,7 +33,7 @@ from stranger_sets import SETS, write_set
 from torch import Tensor, nn
 
 from equicaps.data import Dataset
-from equicaps.images import Augmentation, rotate
+from equicaps.images import Augmentation, angle_distance, rotate
 from equicaps.inference import PoseModel, load_image_model
 from equicaps.inference.angle_error import coverage
 from equicaps.losses import Objective
@@ -124,8 +124,7 @@ class Test:
     def angle_error(self, model: PoseModel) -> dict[str, float]:
         """How far predicted angles are from those by which upright images were rotated, where the class is right."""
         found = model.predict(self.images)
-        period = torch.full_like(self.degrees, 360.0) if found.period is None else found.period.to(self.degrees)
-        error = period / 2 - (period / 2 - (found.angles - self.degrees) % period).abs()
+        error = angle_distance(found.angles, self.degrees, found.period)
         known = (found.labels == self.labels) & ~error.isnan()
         return {"angle_error_median": error[known].median().item(), "angles_known": int(known.sum())}
 

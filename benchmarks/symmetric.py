@@ -26,6 +26,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from equicaps.images import angle_distance
 from equicaps.inference import PoseModel, load_image_model
 from equicaps.training.log import provenance
 
@@ -119,9 +120,7 @@ def measure(model: PoseModel, shape: str, count: int, seed: int) -> dict[str, An
     drawn = [[thing.draw(angle, generator) for thing, angle in zip(things, angles, strict=True)]
              for angles in (first, first + by)]  # fmt: skip
     before, after = (model.predict([Image.fromarray(pixels) for pixels in images]) for images in drawn)
-    period = torch.full((count,), 360.0) if after.period is None else after.period
-    turned = after.angles - before.angles - torch.from_numpy(by).float()
-    off = period / 2 - (period / 2 - turned % period).abs()
+    off = angle_distance(after.angles, before.angles + torch.from_numpy(by).float(), after.period)
     symmetries = model.card.symmetries
     row = {
         "true_period": TRUE_PERIODS[shape],

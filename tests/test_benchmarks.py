@@ -42,7 +42,7 @@ def test_trainings_with_and_without_known_angles_are_compared(tmp_path):
         "--images",
         "40",
         "--validation-images",
-        "40",
+        "160",
         "--test-images",
         "20",
         "--steps",

@@ -67,6 +67,8 @@ def test_images_are_called_images():
 def test_a_line_says_how_errors_of_symmetric_classes_were_counted():
     errors = {"pose_error_mean": 90.0, "pose_error_median": 90.0, "pose_undefined": 49.6}
     assert "pose error 90.00 / 90.00° (50 % undefined)  on 7 images" in progress.describe(ROW | errors)
+    assert "(1 % undefined)" in progress.describe(ROW | errors | {"pose_undefined": 0.51})
+    assert "undefined" not in progress.describe(ROW | errors | {"pose_undefined": 0.5})  # it would round to 0
     found = progress.describe(ROW | errors | {"pose_undefined": 0.4, "images_modulo_period": 4})
     assert "90.00°  on 7 images (pose error: 4 modulo the period of their class)" in found
     found = progress.describe(ROW | {"images_modulo_period": 4, "images_of_round_classes": 2})

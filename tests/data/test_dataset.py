@@ -119,6 +119,18 @@ def test_repeated_images_count_once_among_the_different_ones():
     assert "different" not in repr(data)
 
 
+def test_repeated_images_are_taken_once():
+    """In the order that they had; also of a part of a balanced set, and if nothing is repeated."""
+    data = uneven(10, 4, 1)
+    for repeated in (data.balanced(), data.balanced(0.5).balanced()):
+        assert len(repeated) > 15
+        for name in ("images", "labels"):
+            assert torch.equal(getattr(repeated.once(), name), getattr(data, name))
+    rare = data.balanced().take(slice(8, None))
+    assert rare.once().images.flatten().tolist() == rare.images.unique().tolist()
+    assert data.once() is data
+
+
 def test_balancing_what_is_balanced_repeats_no_image():
     even = uneven(3, 3).balanced()
     assert even.different == len(even) == 6

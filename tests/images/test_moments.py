@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from equicaps.images import rotate
-from equicaps.images.moments import angle_difference, centroid, principal_axis
+from equicaps.images.moments import angle_difference, angle_distance, centroid, principal_axis
 
 ANGLES = torch.tensor([0.0, 20.0, 45.0, 90.0, 110.0, 170.0])
 
@@ -78,3 +78,24 @@ def test_half_a_period_is_the_lower_end_of_the_interval():
     degrees = torch.tensor([90.0, -90.0, 270.0])
     assert angle_difference(degrees, torch.zeros(3), 180).tolist() == [-90.0] * 3
     assert angle_difference(2 * degrees, torch.zeros(3)).tolist() == [-180.0] * 3
+
+
+def test_the_distance_of_angles_is_that_to_the_nearest_of_all_that_look_the_same():
+    """Against a plain loop over angles that differ by periods; a distance that knows no period is another."""
+    a, b = 1000 * torch.rand(2, 300, generator=torch.Generator().manual_seed(0)) - 500
+    period = torch.tensor([360.0, 180.0, 120.0, 90.0, 72.0, 60.0]).repeat(50)
+    found = angle_distance(a, b, period)
+    for place, (first, second, step) in enumerate(zip(a.tolist(), b.tolist(), period.tolist(), strict=True)):
+        nearest = min(abs(first - second + turn * step) for turn in range(-20, 21))
+        assert found[place].item() == pytest.approx(nearest, abs=1e-3)
+    assert (found >= 0).all()
+    assert (found <= period / 2).all()
+    torch.testing.assert_close(angle_distance(a, b), angle_distance(a, b, torch.full_like(a, 360.0)))
+    assert (angle_distance(a, b) - found).abs().max() > 90  # control
+    assert torch.equal(angle_distance(a, torch.stack((b, a)), period)[0], found)
+
+
+def test_what_has_no_angle_is_at_no_distance():
+    """NaN without an angle, and modulo a period of 0, which something round has."""
+    a, period = torch.tensor([torch.nan, 5.0, 5.0]), torch.tensor([360.0, 0.0, 360.0])
+    assert angle_distance(a, torch.zeros(3), period).isnan().tolist() == [True, True, False]

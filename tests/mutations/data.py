@@ -53,6 +53,7 @@ MUTANTS = (
         ),
         ("angles of other images", "None if self.angles is None else self.angles[which]", "self.angles"),
         ("repeated images counted as different", "len(self.origins.unique())", "len(self.origins)"),
+        ("copies taken for different images", "self.take(torch.from_numpy(first))", "self"),
         ("repeated images forgotten in parts", "None if self.origins is None else self.origins[which]", "None"),
         ("balanced classes of different sizes", "max(1, size)))[:wanted]", "max(1, size)))"),
     ),

@@ -116,6 +116,7 @@ MUTANTS = (
             "(degrees - others + period / 2) % period - period / 2",
             "period / 2 - (period / 2 - degrees + others) % period",
         ),
+        ("angles of no period apart by more than half a turn", "360 if period is None", "720 if period is None"),
     ),
     *mutants_of(
         "src/equicaps/images/pictures.py",

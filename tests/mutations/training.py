@@ -153,6 +153,12 @@ MUTANTS = (
         ),
     ),
     *mutants_of(
+        "src/equicaps/training/zeros.py",
+        ("training/test_known_angles.py", "training/test_evaluation.py"),
+        ("symmetries looked for in copies", "data.once().some_of_each(", "data.some_of_each("),
+        ("zeros from copies", "data.take(places).once()", "data.take(places)"),
+    ),
+    *mutants_of(
         "src/equicaps/training/sampler.py",
         ("training/test_known_angles.py",),
         ("known angles without the rotation of the view", "[chosen].to(degrees) + degrees", "[chosen].to(degrees)"),

@@ -9,6 +9,7 @@ from symmetric_shapes import MANY, SHAPES, shapes, untrained
 
 from equicaps.data import Dataset
 from equicaps.images import rotate
+from equicaps.inference.symmetry import FEWEST as FEWEST_OF_A_CLASS
 from equicaps.models.output import CapsOutput
 from equicaps.training import AnyAngle, AsTheyAre, Intervals, LookOnce, evaluation, zeros
 from equicaps.training.about import about_images
@@ -133,6 +134,19 @@ def test_errors_of_symmetric_classes_are_measured_modulo_their_period(symmetric)
     same = ("accuracy", "agreement_accuracy", "balanced_accuracy", "images")
     assert [found[name] for name in same] == [by_protocol[name] for name in same]
     assert "images_modulo_period" not in by_protocol
+
+
+def test_copies_of_an_image_are_no_evidence_of_a_symmetry(symmetric):
+    """Three bars among many others: too few to say, also if they are repeated; of ten, repeated ones are used once."""
+    net, data = symmetric
+    for size, found in ((FEWEST_OF_A_CLASS - 2, False), (MANY // 2, True)):
+        few = data.take([*range(size), *range(MANY, len(data))])
+        balanced = few.balanced()
+        assert balanced.class_sizes() == [MANY] * len(SHAPES)
+        symmetries = zeros.symmetries_of(net, balanced)
+        assert symmetries == zeros.symmetries_of(net, few)
+        assert (symmetries.classes[0] is not None) == found
+        assert symmetries.classes[1] is not None
 
 
 def test_without_symmetric_classes_the_figures_are_those_of_the_protocol(symmetric):

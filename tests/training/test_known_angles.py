@@ -185,6 +185,18 @@ def test_zeros_come_from_the_images_with_known_angles():
     assert before[1] != pytest.approx(40, abs=5)
 
 
+def test_zeros_come_from_different_images():
+    """One of three lights of a class is marked 60 degrees off; it counts a third, however often each is repeated."""
+    data = lights(90)
+    data.angles[30] -= 60
+    few = data.take([*range(33), *range(60, 90)])
+    assert few.class_sizes() == [30, 3, 30]
+    with torch.no_grad():
+        once, repeated = (zeros_of(Pointing(), each, size=32, limit=9) for each in (few, few.balanced()))
+    assert once[1] == pytest.approx(40 + 19.1, abs=1)
+    assert repeated == pytest.approx(once, abs=1e-3)
+
+
 def test_zeros_of_many_known_angles_take_bounded_time():
     many = lights(3 * KNOWN_PER_CLASS + 90)
     net = Pointing()

@@ -14,7 +14,7 @@ from equicaps.training import Progress
 from equicaps.training.plan import Plan
 
 LEAST_UNDEFINED = 0.5
-"""The percentage of undefined poses from which they are mentioned."""
+"""The percentage of undefined poses above which they are mentioned, because less rounds to 0."""
 PATIENCE = 5.0
 """After so many seconds a bar shows how many images or shapes have been read."""
 
@@ -121,7 +121,7 @@ def describe(row: Mapping[str, int | float], *, kind: str = "image") -> str:
     line += f"agreements {row['agreement_accuracy']:6.2f} %"
     if "pose_error_mean" in row:
         line += f"  pose error {row['pose_error_mean']:5.2f} / {row['pose_error_median']:4.2f}°"
-    if row.get("pose_undefined", 0) >= LEAST_UNDEFINED:
+    if row.get("pose_undefined", 0) > LEAST_UNDEFINED:
         line += f" ({row['pose_undefined']:.0f} % undefined)"
     if "angle_error_mean" in row:
         line += f"  error of known angles {row['angle_error_mean']:5.2f} / {row['angle_error_median']:4.2f}°"

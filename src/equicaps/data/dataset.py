@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -83,6 +84,13 @@ class Dataset:
     def different(self) -> int:
         """The number of images, each of those that :meth:`balanced` repeats counted once."""
         return len(self) if self.origins is None else len(self.origins.unique())
+
+    def once(self) -> "Dataset":
+        """The different images, each of those that :meth:`balanced` repeats once, in the order that they had before."""
+        if self.origins is None:
+            return self
+        _, first = np.unique(self.origins.numpy(force=True), return_index=True)
+        return self.take(torch.from_numpy(first))
 
     def take(self, which: slice | Sequence[int] | Int[Tensor, " m"]) -> "Dataset":
         """The chosen images, under the same name."""

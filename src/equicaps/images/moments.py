@@ -59,10 +59,20 @@ def centroid(intensities: Float[Tensor, "n height width"], threshold: float = 0.
 
 
 def angle_difference(
-    degrees: Float[Tensor, " n"], others: Float[Tensor, " n"], period: int = 360
-) -> Float[Tensor, " n"]:
+    degrees: Float[Tensor, "*#n"], others: Float[Tensor, "*#n"], period: int | Float[Tensor, "*#n"] = 360
+) -> Float[Tensor, "*n"]:
     """The first angle minus the second, in [-period / 2, period / 2); axes have a period of 180."""
     return (degrees - others + period / 2) % period - period / 2
+
+
+def angle_distance(
+    degrees: Float[Tensor, "*#n"], others: Float[Tensor, "*#n"], period: Float[Tensor, "*#n"] | None = None
+) -> Float[Tensor, "*n"]:
+    """How far two angles are apart, in [0, period / 2]; NaN for a period of 0, modulo which there are no angles.
+
+    As in :attr:`Prediction.period <equicaps.inference.Prediction.period>`, None stands for 360 everywhere.
+    """
+    return angle_difference(degrees, others, 360 if period is None else period).abs()
 
 
 def _moments(intensities: Tensor, threshold: float) -> tuple[Tensor, ...]:

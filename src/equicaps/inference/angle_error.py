@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from equicaps.data.dataset import Dataset
+from equicaps.images.moments import angle_distance
 from equicaps.images.preparation import square
 from equicaps.images.rotation import rotate
 from equicaps.inference.prediction import Prediction
@@ -25,8 +26,8 @@ VIEWS = 4000
 BINS = 5
 """How many groups of about equal rough errors have an error of their own."""
 FEWEST = 20
-"""The number of images without which nothing is stated, and half of that for an error of a class's own; also the number
-of known angles without which none is compared with."""
+"""The number of images without which nothing is stated, and half of that for an error of a class's own, whether it is
+measured by rotating images or from known angles."""
 FAINTEST = 1e-3
 """The least evidence that is told from none."""
 FROM_TRUTH = "how far nine of ten angles are from known ones at most"
@@ -45,8 +46,8 @@ class AngleErrors:
         by_class: the error of each class.
         rough: ascending rough errors.
         errors: the error measured around each of them.
-        known_angles: for each class, whether its images were compared with known angles; if not, they were compared
-            with themselves, rotated. Empty if that was so for all classes.
+        known_angles: for each class, whether its error was measured from known angles; if not, it was measured by
+            rotating images. Empty if that was so for all classes, also if a file says so class by class.
     """
 
     by_class: tuple[float, ...]
@@ -74,6 +75,13 @@ class AngleErrors:
                 f"AngleErrors: `known_angles` must say something of each of {len(self.by_class)} classes, but is "
                 f"{self.known_angles}."
             )
+        if not any(self.known_angles):
+            object.__setattr__(self, "known_angles", ())
+
+    @property
+    def is_known(self) -> Bool[Tensor, " classes"]:
+        """For each class, whether its error was measured from known angles."""
+        return torch.tensor(self.known_angles or (False,) * len(self.by_class))
 
     def __call__(self, labels: Int[Tensor, " n"], evidence: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
         """The error in degrees of the angle of each image, at most 180."""
@@ -105,8 +113,8 @@ def deviations(
     model: "PoseModel",
     images: Float[Tensor, "n channels height width"],
     degrees: Float[Tensor, " n"],
-    before: Float[Tensor, " n"],
-) -> tuple[Prediction, Float[Tensor, " n"]]:
+    before: Float[Tensor, "*ways n"],
+) -> tuple[Prediction, Float[Tensor, "*ways n"]]:
     """What a model says about rotated images, and how far their angles are from those of the images, rotated.
 
     The deviation is in [0, 180] degrees, or at most half the period of a symmetric class, and NaN without a pose.
@@ -118,94 +126,98 @@ def deviations(
         before: their angles before that, see :func:`angles_before`.
     """
     rotated = model.predict(rotate(images, degrees, model.image_size))
-    period = torch.full_like(degrees, 360.0) if rotated.period is None else rotated.period
-    return rotated, period / 2 - (period / 2 - (rotated.angles - before - degrees) % period).abs()
+    return rotated, angle_distance(rotated.angles, before + degrees, rotated.period)
 
 
-def angles_before(model: "PoseModel", data: Dataset) -> Float[Tensor, " n"]:
-    """The angles of images that are not rotated: known ones, and others as the model itself says them."""
+def angles_before(model: "PoseModel", data: Dataset) -> Float[Tensor, "2 n"]:
+    """The angles of images that are not rotated: known ones, NaN elsewhere, and those that the model itself gives."""
     images = square(data.images[:])
     own = model.predict(rotate(images, torch.zeros(len(images), dtype=images.dtype), model.image_size)).angles
-    return own if data.angles is None else torch.where(data.known_angles, data.angles.to(own), own)
-
-
-def comparable(data: Dataset) -> Dataset:
-    """The images on which errors are measured.
-
-    If at least :data:`FEWEST` of them have a known angle, it is the truth about them, and other images of their classes
-    do not count: how closely these follow a rotation says nothing about the zero of their class. Of a class without
-    any known angle, which has no true zero either, all images stay. With fewer known angles all images stay, without
-    angles.
-    """
-    known = data.known_angles
-    if int(known.sum()) < FEWEST:
-        return replace(data, angles=None)
-    return data.take((known | ~torch.isin(data.labels, data.labels[known])).nonzero().flatten())
+    return torch.stack((torch.full_like(own, math.nan) if data.angles is None else data.angles.to(own), own))
 
 
 def coverage(model: "PoseModel", data: Dataset, *, seed: int = 1) -> dict[str, float] | None:
     """How often the error that a model states is kept, when images that it has never seen are rotated at random.
 
     The percentage of all angles that are no further off than stated, the same in the thirds of the images with the
-    smallest, middle and largest stated error, and the mean of the stated errors in degrees. Angles are compared with
-    known ones where there are enough, see :func:`comparable`; their number is a figure, too. None without errors.
+    smallest, middle and largest stated error, and the mean of the stated errors in degrees. None without errors.
+
+    An angle is compared with what its error speaks of: with the known angle, if errors of the predicted class were
+    measured from known angles, and otherwise with the angle before the rotation. In the first case images without a
+    known angle do not count, and the number of those that do is a figure, too.
     """
-    data = comparable(data)
     degrees = 360 * torch.rand(len(data), generator=torch.Generator().manual_seed(seed))
     images = square(data.images[:])
-    found, off = deviations(model, images, degrees.to(images), angles_before(model, data))
-    if found.angle_error is None or bool(off.isnan().all()):
+    found, (from_truth, from_rotation) = deviations(model, images, degrees.to(images), angles_before(model, data))
+    if found.angle_error is None or model.card.angle_errors is None:
         return None
-    stated, off = found.angle_error[~off.isnan()], off[~off.isnan()]
-    within = (off <= stated).double() * 100
+    known = model.card.angle_errors.is_known[found.labels]
+    off = torch.where(known, from_truth, from_rotation)
+    counted = ~off.isnan()
+    if not counted.any():
+        return None
+    stated = found.angle_error[counted]
+    within = (off[counted] <= stated).double() * 100
     thirds = zip(("smallest", "middle", "largest"), within[stated.argsort()].tensor_split(3), strict=True)
     return {
         "stated_angle_error_mean": stated.mean().item(),
         "angle_error_coverage": within.mean().item(),
         **{f"angle_error_coverage_{name}_third": third.mean().item() for name, third in thirds},
-        **({} if data.angles is None else {"angle_error_known_angles": int(data.known_angles.sum())}),
+        **({"angle_error_known_angles": int((known & counted).sum())} if model.card.angle_errors.known_angles else {}),
     }
 
 
 def measure_errors(model: "PoseModel", data: Dataset, *, seed: int = 0) -> AngleErrors | None:
     """Measure how far angles are off when images, which should not have been trained on, are rotated at random.
 
-    They are compared with known angles, if there are enough (:func:`comparable`), and otherwise with what the model
-    says before the rotation. None if the network has no poses or if there are fewer than :data:`FEWEST` images with a
-    pose.
+    Angles of a class with enough known ones (:func:`_with_known_angles`) are compared with these, and only images with
+    a known angle count. Angles of every other class are compared with what the model says before the rotation. None if
+    the network has no poses or if there are fewer than :data:`FEWEST` images with a pose.
     """
-    if not model.network.body.config.poses:
-        return None
-    chosen = comparable(data)
-    found = _measured(model, chosen, seed)
-    if found is None and chosen.angles is not None:
-        return _measured(model, replace(data, angles=None), seed)
-    return found
-
-
-def _measured(model: "PoseModel", data: Dataset, seed: int) -> AngleErrors | None:
-    """The errors of the angles of these images, some of which may be known; None if too few have a pose."""
-    if len(data) < FEWEST:
+    if not model.network.body.config.poses or len(data) < FEWEST:
         return None
     images, before = square(data.images[:]), angles_before(model, data)
     views = min(max(VIEWS // len(images), 2), 20)
     degrees = 360 * torch.rand(views, len(images), generator=torch.Generator().manual_seed(seed))
     found = [deviations(model, images, angles.to(images), before) for angles in degrees]
-    labels = torch.cat([prediction.labels for prediction, _ in found])
-    seen = torch.cat([evidence(prediction) for prediction, _ in found])
-    errors = torch.cat([deviation for _, deviation in found])
-    defined = ~errors.isnan()
-    if int(defined.sum()) < views * FEWEST:
+    labels = torch.stack([prediction.labels for prediction, _ in found])
+    seen = torch.stack([evidence(prediction) for prediction, _ in found])
+    from_truth, from_rotation = torch.stack([off for _, off in found], dim=1)
+    if int((~from_rotation.isnan()).sum()) < views * FEWEST:
         return None
-    labels, seen, errors = labels[defined], seen[defined], errors[defined]
+    known = _with_known_angles(labels, from_truth, data.labels, len(model.classes))
+    errors = torch.where(known[labels], from_truth, from_rotation)
+    defined = ~errors.isnan()
+    return _table(labels[defined], seen[defined], errors[defined], known, views)
+
+
+def _with_known_angles(
+    predicted: Int[Tensor, "views n"], from_truth: Float[Tensor, "views n"], labels: Int[Tensor, " n"], classes: int
+) -> Bool[Tensor, " classes"]:
+    """Which classes have :data:`FEWEST` / 2 images with a known angle that are recognised, with a pose, in some view.
+
+    A class with fewer is measured by rotating its images: so few would say little about it, and the others nothing.
+    """
+    seen = (~from_truth.isnan() & (predicted == labels)).any(0)
+    return 2 * labels[seen].bincount(minlength=classes) >= FEWEST
+
+
+def _table(
+    labels: Int[Tensor, " n"],
+    seen: Float[Tensor, " n"],
+    errors: Float[Tensor, " n"],
+    known: Bool[Tensor, " classes"],
+    views: int,
+) -> AngleErrors:
+    """The table of errors, from the predicted class, the evidence and the deviation of every view with a pose."""
     overall = conformal_quantile(errors, views)
-    of_classes = (errors[labels == label] for label in range(len(model.classes)))
+    own = [errors[labels == label] for label in range(len(known))]
+    enough = [bool(known[label]) or 2 * len(some) >= views * FEWEST for label, some in enumerate(own)]
     by_class = tuple(
-        conformal_quantile(own, views) if 2 * len(own) >= views * FEWEST else overall for own in of_classes
+        conformal_quantile(some, views) if is_enough else overall for some, is_enough in zip(own, enough, strict=True)
     )
     rough = torch.tensor(by_class)[labels] / seen.clamp(min=FAINTEST)
-    groups = rough.argsort().chunk(min(BINS, len(errors) // (views * FEWEST)))
-    known = torch.isin(torch.arange(len(model.classes)), data.labels[data.known_angles])
+    groups = rough.argsort().chunk(max(1, min(BINS, len(errors) // (views * FEWEST))))
     return AngleErrors(
         by_class,
         rough=tuple(rough[group].median().item() for group in groups),

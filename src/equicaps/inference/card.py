@@ -33,7 +33,7 @@ class Card:
         background: the background of all training images, one of :data:`~equicaps.images.background.BACKGROUNDS`;
             images with the opposite one are inverted. None if they differ.
         angle_errors: how far angles may be off, measured on images that were not trained on; None if it was not. It
-            says which classes were compared with known angles, and which with themselves, rotated.
+            says for which classes that was done with known angles, and for which by rotating images.
         symmetries: the classes that look the same after a part of a turn; None if there are none.
         training: the settings of the training, for the record.
         convention: what angles mean, and what is exact.

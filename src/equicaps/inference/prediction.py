@@ -27,9 +27,10 @@ class Answer:
             without a pose. Of a class that looks the same after a part of a turn it is known modulo ``period``.
         period: the degrees after which that class looks the same: 360, 180 for a bar, 60 for a hexagon, ..., or 0 for
             something round, which has no angle.
-        angle_error: the angle is no further than this many degrees from the truth in nine of ten such cases; None
-            without a pose, or if that was not measured when the model was trained. The truth is a known angle, or that
-            an angle follows the rotation of an image: :attr:`Card.angle_errors` says which.
+        angle_error: in nine of ten such cases, the angle is off by at most this many degrees. If errors of the class
+            were measured from known angles, that is the distance from the true angle; otherwise it says how closely
+            the angle follows when the image is rotated. :attr:`Card.angle_errors` says which it is. None without a
+            pose, or if that was not measured when the model was trained.
         agreed_label: the class whose votes agree most; None for a network without poses.
         agreement: the agreement of those votes, in [0, 1]; None for a network without poses.
         scores: the score of every class, before the softmax.

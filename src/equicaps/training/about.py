@@ -36,8 +36,8 @@ def about_images(
         network: a trained :class:`GroupCapsNet` in eval mode.
         config: the settings of the training.
         data: the training set.
-        validation: images that are not in ``data``, on which the error of angles is measured; from the truth, if enough
-            of them have known angles.
+        validation: images that are not in ``data``, on which the error of angles is measured: of each class from the
+            truth, if enough of its images have known angles, and otherwise by rotating them.
         content: the rest of the model file.
     """
     assert isinstance(network, GroupCapsNet)

@@ -17,7 +17,8 @@ KNOWN_PER_CLASS, FEWEST = 100, 10
 """At most this many images of a class with known angles determine its zero, because the error of a mean falls slowly,
 and at least this many, if there are so many classes that their share of all would be less."""
 SYMMETRY_IMAGES, FEW, ENOUGH = 500, 10, 50
-"""The number of training images in which symmetries are looked for: in all, and of each class at least and at most."""
+"""The number of different training images in which symmetries are looked for: in all, and of each class at least and
+at most."""
 
 
 def zeros_of(network: nn.Module, data: Dataset, *, size: int, limit: int | None) -> list[float]:
@@ -40,7 +41,7 @@ def zeros_of(network: nn.Module, data: Dataset, *, size: int, limit: int | None)
     zeros = class_zeros(answer, some.images, some.labels, classes=classes)
     for label in data.labels[data.known_angles].unique().tolist():
         places = torch.nonzero(data.known_angles & (data.labels == label)).flatten()
-        mine = data.take(places).some(min(KNOWN_PER_CLASS, max(FEWEST, (limit or len(data)) // classes)))
+        mine = data.take(places).once().some(min(KNOWN_PER_CLASS, max(FEWEST, (limit or len(data)) // classes)))
         zeros[label] = class_zeros(answer, mine.images, mine.labels, classes=classes, angles=mine.angles)[label]
     return zeros
 
@@ -48,9 +49,10 @@ def zeros_of(network: nn.Module, data: Dataset, *, size: int, limit: int | None)
 def symmetries_of(network: nn.Module, data: Dataset) -> Symmetries | None:
     """The symmetries of all classes, from some training images of each; None if there are none.
 
-    They depend on nothing else, so that the last evaluation and the card of the model speak of the same ones.
+    They depend on nothing else, so that the last evaluation and the card of the model speak of the same ones. Images
+    that are repeated to balance classes are used once: a copy is no further evidence.
     """
     if not isinstance(network, GroupCapsNet):
         return None
-    some = data.some_of_each(min(max(SYMMETRY_IMAGES // len(data.classes), FEW), ENOUGH))
+    some = data.once().some_of_each(min(max(SYMMETRY_IMAGES // len(data.classes), FEW), ENOUGH))
     return find_symmetries(network, square(some.images[:]), some.labels, angles=some.angles)
