@@ -241,6 +241,8 @@ def test_classes_without_known_angles_keep_all_their_images(askew):
     assert told.known_angles == tuple(label == 3 for label in range(10))
     assert told.by_class[3] > 50 > follows.by_class[3]
     assert told.by_class[1] == pytest.approx(follows.by_class[1], abs=3)
+    handful = comparable(unseen(range(400), threes[:19]))
+    assert (len(handful), handful.angles) == (400, None)  # too few
 
 
 @pytest.mark.usefixtures("two_views")
