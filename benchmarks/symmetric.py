@@ -2,7 +2,7 @@
 
 Run: python benchmarks/symmetric.py [--minutes 2] [--json results/symmetric.json]. Bars, triangles, squares, hexagons,
 washers and flags, which look the same after no part of a turn, are drawn on 40x40 pixels in random colours and sizes
-and at random angles, which are not told to anyone: 100 of each for training and 25 for the test. `equicaps train` gets
+and at random angles, which are not told to anyone: 300 of each for training and 25 for the test. `equicaps train` gets
 the folder and a number of CPU-minutes, nothing else. Then 200 fresh things of each class are drawn twice, the second
 time rotated by a random angle. The columns are the period that the training found, the mean error that the model states
 for nine of ten angles, by how much its angles really miss the rotation, modulo the period of the predicted class (the
@@ -31,7 +31,7 @@ from equicaps.inference import PoseModel, load_image_model
 from equicaps.training.log import provenance
 
 SIDE, SCALE = 40, 8
-TRAINING, TEST, FRESH = 100, 25, 200
+TRAINING, TEST, FRESH = 300, 25, 200
 """How many of each class are trained on, tested by the training, and drawn afresh."""
 SIZES = (11.0, 17.0)
 """The smallest and the largest radius, in pixels."""

@@ -11,7 +11,15 @@ from equicaps import load
 from equicaps.data import embedded_digits
 from equicaps.images import rotate
 from equicaps.inference import Card, PoseModel
-from equicaps.inference.symmetry import Symmetries, Symmetry, find_symmetries, pose_error, with_moments
+from equicaps.inference.symmetry import (
+    Symmetries,
+    Symmetry,
+    _Look,
+    _symmetry,
+    find_symmetries,
+    pose_error,
+    with_moments,
+)
 from equicaps.losses import true_poses
 from equicaps.metrics import on_cpu, pose_errors
 
@@ -42,6 +50,23 @@ def test_the_order_of_every_shape_is_found(model, noise):
     expected = ORDERS if not noise else (2, 3, 4, 6, symmetries.classes[4] and 0, None)  # noise may give a disc a pose
     assert orders(symmetries) == expected
     assert symmetries.periods.tolist()[:4] == [180, 120, 90, 60]
+
+
+@pytest.mark.parametrize(("strength", "follows", "expected"), [
+    (0.0005, True, Symmetry(0)), (0.004, True, None), (0.004, False, Symmetry(0)), (0.02, False, None),
+])  # fmt: skip
+def test_a_class_is_round_if_there_is_nothing_that_its_poses_could_follow(strength, follows, expected):
+    """As strong as the moments of order 1, which follow; those of other orders are none. A trained network finds a pose
+    in the noise of each image, and it follows when that image is rotated."""
+    generator = torch.Generator().manual_seed(0)
+    turns = math.tau * torch.rand(30, generator=generator)
+    unit = torch.polar(torch.ones(30), math.tau * torch.rand(30, generator=generator))
+    moments = torch.zeros(30, 6, 4, dtype=torch.complex64)
+    moments[:, 0, 0] = strength * unit
+    turned = moments * torch.polar(torch.ones(30), turns)[:, None, None]
+    poses = unit * torch.polar(torch.ones(30), turns) if follows else unit.roll(1)
+    looks = _Look(1, unit, moments, torch.ones(30)), _Look(1, poses, turned, torch.ones(30))
+    assert _symmetry(*looks, turns, torch.full((30,), math.nan)) == expected
 
 
 def test_a_class_of_few_images_is_left_alone(model):

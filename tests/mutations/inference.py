@@ -55,6 +55,7 @@ MUTANTS = (
         ("moments that a symmetry forbids are allowed", "forbidden < BROKEN * signal[order]", "forbidden < 1e9"),
         ("the zero of a symmetric class is arbitrary", "if mean.abs() > AGREED else", "if mean.abs() > 2 else"),
         ("moments that do not follow a rotation count", "follows[order] > FOLLOWS and", "True and"),
+        ("a pose that follows noise makes a class not round", "if strongest < NOTHING or (", "if ("),
         ("moments that rotate only as fast as the image", ".to(output.poses) * orders)", ".to(output.poses))"),
         ("errors of moments are those of angles", "errors[counted] / orders[counted]", "errors[counted]"),
         ("round classes have errors", "counted = orders > 0", "counted = orders >= 0"),
