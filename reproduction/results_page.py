@@ -138,7 +138,18 @@ def _plain_cnn(papers: Mapping[str, Measured]) -> str:
     network = _network(next(iter(found.values())))
     return (
         f"A plain CNN with batch normalisation ({network}, of which {EFFECTIVE / 1000:.0f}k are effective), trained on "
-        f"views of the same kind, reaches {figures}.\n"
+        f"views of the same kind, reaches {figures}{_with_equal_minutes(papers)}.\n"
+    )
+
+
+def _with_equal_minutes(papers: Mapping[str, Measured]) -> str:
+    longer = papers.get("rotated/longer_plain_cnn")
+    if longer is None:
+        return ""
+    views, minutes = _cost(longer.entry)
+    return (
+        f"; and {_number(longer.value)} on rotated MNIST after as many CPU-minutes as the paper's network ({minutes}), "
+        f"in which it sees {views} views"
     )
 
 

@@ -119,6 +119,19 @@ def test_what_falls_short_of_the_paper_says_so(checkout):
     assert "; MNIST-rot (regenerated), capsules only;" in text
 
 
+def test_the_plain_cnn_with_as_many_minutes_is_named_where_it_was_trained(checkout):
+    longer = {"accuracy": 98.76, "images_seen": 1234, "cpu_minutes": 5.67}
+    change(checkout, "paper", lambda c: c["trainings"]["rotated-plain_cnn-minutes"].update(longer))
+    write()
+    said = (
+        "; and 98.76 % on rotated MNIST after as many CPU-minutes as the paper's network (5.7), in which it sees 1,234"
+    )
+    assert said in (checkout / "README.md").read_text()
+    change(checkout, "paper", lambda c: c["trainings"].update({"rotated-plain_cnn-minutes": None}))
+    write()
+    assert "after as many CPU-minutes" not in (checkout / "README.md").read_text()
+
+
 def test_pose_errors_after_different_numbers_of_views_say_so(checkout):
     views = {"rotated-paper-labels_only": 800_000, "rotated-paper": 2_249_984}
     for name, count in views.items():
