@@ -23,6 +23,8 @@ Set = tuple[Images, list[str], NDArray[np.bool_]]
 
 def source(*names: str) -> Path:
     """A file below ``EQUICAPS_DATA``."""
+    if "EQUICAPS_DATA" not in os.environ:
+        raise SystemExit("error: EQUICAPS_DATA must name the folder of the data sets; see docs/data.md.")
     return Path(os.environ["EQUICAPS_DATA"]).joinpath(*names)
 
 

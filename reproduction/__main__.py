@@ -11,7 +11,7 @@ from rich.console import Console
 
 from equicaps._files import write_bytes
 from equicaps.cli.options import AsJson
-from equicaps.cli.reporting import reported
+from equicaps.cli.reporting import reported, settings_reported
 from equicaps.cli.terminal import show_json
 from equicaps.errors import NotFoundError, UsageError
 from equicaps.inference.model_files import MODEL
@@ -124,7 +124,7 @@ def validate(
     results = Results(folder or _default(quick=False), console=console)
     given = {"steps": steps, "rate": rate, "seed": seed, "shift": shift, "stretch": stretch}
     given["reconstruction"] = reconstruction
-    with reported(console):
+    with settings_reported(console):
         _check_names(names, TRAININGS)
         for name in names:
             record = results.validate(name, {key: value for key, value in given.items() if value is not None})

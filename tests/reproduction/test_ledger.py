@@ -1,15 +1,21 @@
 """Settings are chosen on validation images, and every look at test images is written down."""
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 import torch
+from commands import failed_cleanly
+from typer.testing import CliRunner
 
 from equicaps.data import Dataset, embedded_digits
 from equicaps.images import ROTATED
 from equicaps.training import AnyAngle
 from reproduction import ledger, protocols, results
+from reproduction.__main__ import app
 from reproduction.protocols import PROTOCOLS
 from reproduction.results import ROOT, Results
 from reproduction.trainings import TRAININGS
@@ -107,3 +113,18 @@ def test_the_committed_ledger_knows_every_committed_training():
     records = [json.loads(path.read_text()) for path in (ROOT / "results" / "runs").glob("*.json")]
     assert len(records) > 10
     assert {(record["run"], record["commit"]) for record in records} <= looked
+
+
+@pytest.mark.parametrize("option", ["--stretch=1.5", "--shift=-1", "--rate=0"])
+def test_settings_that_make_no_sense_are_refused_in_one_line(tmp_path, small, option):
+    words = ["validate", NAME, option, "--results", str(tmp_path)]
+    assert failed_cleanly(CliRunner().invoke(app, words), 2, "must be")
+
+
+def test_the_sets_of_strangers_say_where_they_are_looked_for(tmp_path):
+    """A benchmark, which a user may start without the data."""
+    environment = {name: value for name, value in os.environ.items() if name != "EQUICAPS_DATA"}
+    command = [sys.executable, "benchmarks/choices.py", "--sets", "coins", "--folder", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.strip() == "error: EQUICAPS_DATA must name the folder of the data sets; see docs/data.md."
